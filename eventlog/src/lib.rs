@@ -1,0 +1,27 @@
+//! What happened: the facts, their order, and the disk they live on. This crate knows nothing of the others.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`id`], [`number`] | names and numbers that are never mixed |
+//! | [`event`] | the closed lists of facts |
+//! | [`metadata`] | who, when and why |
+//! | [`redaction`], [`sealing`] | what may enter the log, and what may leave it for ever |
+//! | [`log`] | the contract: append, read, follow |
+
+pub mod event;
+pub mod id;
+pub mod log;
+pub mod metadata;
+pub mod number;
+pub mod redaction;
+pub mod sealing;
+pub mod stream;
+
+pub use self::{
+    event::{Event, InstanceEvent, ServerEvent, SpaceEvent, WorkspaceEvent},
+    log::{Append, AppendError, Appended, EventLog, Hash, Part, ReadError, RecordedEvent, Stored},
+    metadata::{Metadata, Principal, Role, Timestamp, TraceId},
+    number::{ExpectedSequence, Fence, Generation, Position, Sequence},
+    redaction::{Json, Redacted, Redactor, Sensitive},
+    stream::{StreamId, StreamKind},
+};

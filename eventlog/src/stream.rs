@@ -1,0 +1,84 @@
+//! Which stream an event belongs to: all events of one thing.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{InstanceId, ParseIdError, SpaceId, WorkspaceId};
+
+/// The kinds of streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamKind {
+    /// One per Space.
+    Space,
+    /// One per instance.
+    Instance,
+    /// One per Workspace: bindings, tokens.
+    Workspace,
+    /// One: boots.
+    Server,
+}
+
+/// The name of a stream: `space/spc_…`, `instance/ins_…`, `workspace/default`, `server`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StreamId {
+    /// Of a Space.
+    Space(SpaceId),
+    /// Of an instance.
+    Instance(InstanceId),
+    /// Of a Workspace.
+    Workspace(WorkspaceId),
+    /// Of the server.
+    Server,
+}
+
+impl StreamId {
+    /// Which kind of stream it is.
+    #[must_use]
+    pub const fn kind(&self) -> StreamKind {
+        match self {
+            Self::Space(_) => StreamKind::Space,
+            Self::Instance(_) => StreamKind::Instance,
+            Self::Workspace(_) => StreamKind::Workspace,
+            Self::Server => StreamKind::Server,
+        }
+    }
+}
+
+impl fmt::Display for StreamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Space(id) => write!(f, "space/{id}"),
+            Self::Instance(id) => write!(f, "instance/{id}"),
+            Self::Workspace(id) => write!(f, "workspace/{id}"),
+            Self::Server => f.write_str("server"),
+        }
+    }
+}
+
+impl FromStr for StreamId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        match text.split_once('/') {
+            Some(("space", id)) => id.parse().map(Self::Space),
+            Some(("instance", id)) => id.parse().map(Self::Instance),
+            Some(("workspace", id)) => id.parse().map(Self::Workspace),
+            None if text == "server" => Ok(Self::Server),
+            _ => Err(ParseIdError::Name("stream id")),
+        }
+    }
+}
+
+impl Serialize for StreamId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for StreamId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        std::borrow::Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
