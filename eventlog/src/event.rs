@@ -10,9 +10,7 @@ pub mod workspace;
 
 use serde::Serialize;
 
-pub use self::{
-    instance::InstanceEvent, server::ServerEvent, space::SpaceEvent, workspace::WorkspaceEvent,
-};
+pub use self::{instance::InstanceEvent, server::ServerEvent, space::SpaceEvent, workspace::WorkspaceEvent};
 use crate::stream::StreamKind;
 
 /// Any fact that the log can hold.
@@ -79,12 +77,7 @@ macro_rules! into_event {
     )*};
 }
 
-into_event!(
-    Space(SpaceEvent),
-    Instance(InstanceEvent),
-    Workspace(WorkspaceEvent),
-    Server(ServerEvent)
-);
+into_event!(Space(SpaceEvent), Instance(InstanceEvent), Workspace(WorkspaceEvent), Server(ServerEvent));
 
 /// Declares one stream kind's events: the enum, and for each variant its wire name.
 ///

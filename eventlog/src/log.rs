@@ -161,6 +161,11 @@ pub trait EventLog: Send + Sync + 'static {
     /// As [`read_stream`](Self::read_stream), then waits for more; never a gap, never a repeat. Ends when the log closes.
     fn follow_stream(&self, stream: &StreamId, from: Sequence) -> Events;
 
+    /// Where the append of this id lies, if there was one and it is durable.
+    ///
+    /// Ids may be derived from what a caller sent (a hash of its idempotency key), so this is how a repeat is found.
+    async fn find_append(&self, id: CommandId) -> Result<Option<Stored>, ReadError>;
+
     /// The last durable sequence of `stream`; 0 = it does not exist.
     async fn stream_head(&self, stream: &StreamId) -> Result<Sequence, ReadError>;
 

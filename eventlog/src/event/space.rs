@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::events;
 use crate::{
     id::{
-        ArtifactId, BindingId, CapabilityName, InstanceId, OperationId, OwnerId, RequestId, TaskId, WorkspaceId,
+        ArtifactId, BindingId, CapabilityName, InstanceId, OperationId, OwnerId, RequestId, TaskId,
+        WorkspaceId,
     },
     metadata::Timestamp,
     number::Generation,
