@@ -87,6 +87,7 @@ macro_rules! events {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(tag = "kind", content = "payload")]
+        #[allow(missing_docs, reason = "a field's name and type say what it is; the variant's doc says the rest")]
         pub enum $enum {
             $($(#[$doc])* #[serde(rename = $kind)] $variant { $($(#[$field_meta])* $field: $type),* },)*
         }
