@@ -1,0 +1,118 @@
+//! What drives a browser: the contract between the actors and the work, and its implementations.
+//!
+//! A [`Runtime`] is one start of a browser for one Space: one generation. It is told one step at a time and answers
+//! with an [`Outcome`]; it does not know events or states. [`RuntimeFactory`] starts them and, at the server's start,
+//! ends what an earlier server left behind.
+
+use std::{sync::Arc, time::Instant};
+
+use async_trait::async_trait;
+use eventlog::{
+    Fence, Generation, Json, Redacted, Sensitive,
+    event::{
+        instance::{Bundle, InstanceKind, LossReason, NetworkPolicy},
+        space::{ArtifactRecord, TaskError},
+    },
+    id::{CapabilityName, InstanceId, OperationId, SpaceId, TaskId},
+};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// What to start.
+#[derive(Debug, Clone)]
+pub struct RuntimeSpec {
+    /// For which Space.
+    pub space: SpaceId,
+    /// On which instance.
+    pub instance: InstanceId,
+    /// Of which kind.
+    pub kind: InstanceKind,
+    /// With which capabilities.
+    pub bundle: Bundle,
+    /// Reaching what.
+    pub network_policy: NetworkPolicy,
+    /// With or without a window.
+    pub headless: bool,
+    /// Which start this is.
+    pub generation: Generation,
+    /// Under which reservation.
+    pub fence: Fence,
+}
+
+/// One invocation.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// Of which task.
+    pub task: TaskId,
+    /// Its one dispatch.
+    pub operation: OperationId,
+    /// Under which reservation; an older one than the runtime's is refused.
+    pub fence: Fence,
+    /// What to do.
+    pub capability: CapabilityName,
+    /// With what; already checked against the schema.
+    pub args: Sensitive<Json>,
+    /// The runtime has stopped by then, with or without a result.
+    pub deadline: Instant,
+}
+
+/// What a step came to. In every case the runtime has stopped working on it and has cleaned up.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// It did what it was asked. `result` is redacted and bounded (S13).
+    Completed {
+        /// What it gave.
+        result: Redacted<Json>,
+        /// What files it made; their bytes are on disk.
+        artifacts: Vec<ArtifactRecord>,
+    },
+    /// It did not.
+    Failed(TaskError),
+    /// It stopped because its token was cancelled, and has cleaned up.
+    Cancelled,
+}
+
+/// How a runtime ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// [`Runtime::stop`] was asked.
+    Stopped,
+    /// By itself.
+    Lost(LossReason),
+}
+
+/// One start of a browser.
+#[async_trait]
+pub trait Runtime: Send + Sync + 'static {
+    /// Does one step. Cancel-safe by token, not by drop: after `cancel` fires it returns once it has cleaned up.
+    /// If the browser is gone it returns at once with `runtime_crashed`.
+    async fn execute(&self, step: Step, cancel: CancellationToken) -> Outcome;
+
+    /// `Some` once the browser has ended, for whatever reason.
+    fn ended(&self) -> watch::Receiver<Option<End>>;
+
+    /// Ends the browser and everything it started, and removes what it kept; returns once nothing of it is left.
+    async fn stop(&self);
+}
+
+/// Why a runtime did not start.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum RuntimeStartError {
+    /// Nothing that a retry would change: no browser installed, no sandbox, kind not allowed by the configuration.
+    #[error("the browser can not be started here: {0}")]
+    Unusable(Redacted<String>),
+    /// It may go better next time.
+    #[error("the browser did not start: {0}")]
+    Failed(Redacted<String>),
+}
+
+/// Starts runtimes of one or more kinds.
+#[async_trait]
+pub trait RuntimeFactory: Send + Sync + 'static {
+    /// Starts one; returns once it takes steps.
+    async fn start(&self, spec: RuntimeSpec) -> Result<Arc<dyn Runtime>, RuntimeStartError>;
+
+    /// Ends every runtime that an earlier server on the same data folder left alive, and removes what it kept.
+    /// Nobody else's browser is touched: identity is pid, start time and profile. Returns how many were ended.
+    async fn end_orphans(&self) -> std::io::Result<usize>;
+}

@@ -1,0 +1,288 @@
+//! The one door of this crate: everything that a caller may ask goes through [`Spaces`].
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use eventlog::{
+    EventLog, Json, Position, Sensitive, Timestamp,
+    event::{
+        instance::{Bundle, InstanceKind, NetworkPolicy},
+        space::Owner,
+    },
+    id::{
+        ArtifactId, BindingId, CapabilityName, DisplayName, InstanceId, OwnerId, RequestId, SpaceId, TokenId,
+        WorkspaceId,
+    },
+    metadata::Role,
+};
+
+use crate::{
+    caller::{Caller, Context},
+    rejection::Rejection,
+    space::summary::{SpaceSummary, TaskSummary},
+};
+
+/// A request for a Space.
+#[derive(Debug, Clone)]
+pub struct CreateSpace {
+    /// In which Workspace.
+    pub workspace: WorkspaceId,
+    /// Which instance to hold.
+    pub instance: InstanceId,
+    /// By which binding, where the instance does not name the Workspace itself.
+    pub binding: Option<BindingId>,
+    /// Whose it shall be. An agent may only name itself.
+    pub owner: Owner,
+    /// What it may do; each in the instance's bundle and, if the binding narrows, in the binding.
+    pub granted_capabilities: Vec<CapabilityName>,
+    /// 10 s to 24 h; the server's default where `None`.
+    pub idle_timeout: Option<Duration>,
+    /// The `Idempotency-Key` header, 1–255 bytes.
+    pub idempotency_key: Option<String>,
+}
+
+/// A Space that was made, or found by its idempotency key.
+#[derive(Debug, Clone)]
+pub struct Created {
+    /// The Space as it stands.
+    pub space: SpaceSummary,
+    /// Whether an earlier create with the same key had made it.
+    pub repeated: bool,
+}
+
+/// A request for a task.
+#[derive(Debug, Clone)]
+pub struct SubmitTask {
+    /// Of which Workspace.
+    pub workspace: WorkspaceId,
+    /// Of which Space.
+    pub space: SpaceId,
+    /// The client's id; a repeat with the same meaning answers with the first task.
+    pub request_id: RequestId,
+    /// What to invoke.
+    pub capability: CapabilityName,
+    /// Its args: checked against the capability's schema, sealed, never returned.
+    pub args: Sensitive<Json>,
+    /// 1–600 s.
+    pub timeout: Duration,
+}
+
+/// A task that was accepted, or found by its request id.
+#[derive(Debug)]
+pub struct Submitted {
+    /// The task as it stands.
+    pub task: TaskSummary,
+    /// Whether an earlier submit with the same id had made it.
+    pub repeated: bool,
+    /// Resolves when the task is terminal.
+    pub ended: TaskEnd,
+    /// The position of the last event that this answer rests on.
+    pub position: Position,
+}
+
+/// A wait for a task's end. Dropping it changes nothing for the task.
+#[derive(Debug)]
+pub struct TaskEnd {
+    receiver: tokio::sync::watch::Receiver<Option<(TaskSummary, Position)>>,
+}
+
+impl TaskEnd {
+    /// The ended task, or `None` if it has not ended within `timeout`.
+    pub async fn within(mut self, timeout: Duration) -> Option<(TaskSummary, Position)> {
+        let ended = self.receiver.wait_for(Option::is_some);
+        tokio::time::timeout(timeout, ended).await.ok()?.ok()?.clone()
+    }
+}
+
+/// A request for an instance.
+#[derive(Debug, Clone)]
+pub struct RegisterInstance {
+    /// What drives it.
+    pub kind: InstanceKind,
+    /// For people.
+    pub name: Option<DisplayName>,
+    /// Who may reserve it without a binding; the caller's Workspaces where `None`.
+    pub workspaces: Option<Vec<WorkspaceId>>,
+    /// Which capabilities it loads.
+    pub bundle: Bundle,
+    /// What its browser may reach.
+    pub network_policy: NetworkPolicy,
+    /// Whether it runs without a window.
+    pub headless: bool,
+}
+
+/// A request for a token.
+#[derive(Debug, Clone)]
+pub struct IssueToken {
+    /// For which Workspace; made if it does not exist and the caller may enter every Workspace.
+    pub workspace: WorkspaceId,
+    /// May it enter every Workspace? Only a caller who may itself can give this.
+    pub all_workspaces: bool,
+    /// What its bearer may do.
+    pub role: Role,
+    /// Who its bearer is.
+    pub owner_id: OwnerId,
+    /// When it ends by itself.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A token that was made. The text is shown this once.
+#[derive(Debug, Clone)]
+pub struct IssuedToken {
+    /// Its name.
+    pub id: TokenId,
+    /// `bst_` and 43 characters of base64url: 256 random bits.
+    pub token: Sensitive<String>,
+    /// Position of the event.
+    pub position: Position,
+}
+
+/// A request for a binding.
+#[derive(Debug, Clone)]
+pub struct GrantBinding {
+    /// To which Workspace.
+    pub workspace: WorkspaceId,
+    /// Of which instance.
+    pub instance: InstanceId,
+    /// Only for this owner, where given.
+    pub owner_id: Option<OwnerId>,
+    /// Only these capabilities, where given.
+    pub capabilities: Option<Vec<CapabilityName>>,
+}
+
+/// An artifact's bytes, ready to be read.
+#[derive(Debug)]
+pub struct ArtifactFile {
+    /// The open file; no path leaves this crate.
+    pub file: std::fs::File,
+    /// Its media type.
+    pub media_type: String,
+    /// Its size.
+    pub bytes: u64,
+    /// SHA-256, lower-case hex.
+    pub sha256: String,
+}
+
+/// Why a token does not authenticate. Deliberately says no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no or bad identity")]
+pub struct Unauthenticated;
+
+/// What [`Spaces`] is built from.
+pub struct Parts {
+    /// The log.
+    pub log: Arc<dyn EventLog>,
+    /// The data folder: profiles, artifacts, runtime records lie in folders of their own below it.
+    pub data_dir: PathBuf,
+}
+
+/// The door. Cheap to clone.
+#[derive(Clone)]
+pub struct Spaces {}
+
+impl Spaces {
+    /// Recovers and starts: see `recovery.rs` for the order.
+    pub async fn start(_parts: Parts) -> Result<Self, crate::StartError> {
+        unimplemented!()
+    }
+    /// Who bears this token.
+    pub fn authenticate(&self, _token: &Sensitive<String>) -> Result<Caller, Unauthenticated> {
+        unimplemented!()
+    }
+    /// Makes a Space: one atomic append reserves the instance and opens the Space (S1).
+    pub async fn create(&self, _context: &Context, _create: CreateSpace) -> Result<Created, Rejection> {
+        unimplemented!()
+    }
+    /// Queues a task (S2, S5, S6, S7).
+    pub async fn submit(&self, _context: &Context, _submit: SubmitTask) -> Result<Submitted, Rejection> {
+        unimplemented!()
+    }
+    /// Cancels the active task; idempotent, answers with the Space as it stands when there is none.
+    pub async fn cancel(
+        &self,
+        _context: &Context,
+        _workspace: &WorkspaceId,
+        _space: SpaceId,
+    ) -> Result<SpaceSummary, Rejection> {
+        unimplemented!()
+    }
+    /// Closes the Space (S10); idempotent. Answers once the close is requested, and closed if it could be at once.
+    pub async fn close(
+        &self,
+        _context: &Context,
+        _workspace: &WorkspaceId,
+        _space: SpaceId,
+    ) -> Result<SpaceSummary, Rejection> {
+        unimplemented!()
+    }
+    /// Renews the idle time-out of a Space that the caller read (S14). Cheap; never wakes an actor or appends.
+    pub fn touch(&self, _caller: &Caller, _space: SpaceId) {}
+    /// Registers an instance (operator).
+    pub async fn register_instance(
+        &self,
+        _context: &Context,
+        _register: RegisterInstance,
+    ) -> Result<(InstanceId, Position), Rejection> {
+        unimplemented!()
+    }
+    /// Retires an instance (operator); a Space on it is closed first.
+    pub async fn retire_instance(
+        &self,
+        _context: &Context,
+        _instance: InstanceId,
+    ) -> Result<Position, Rejection> {
+        unimplemented!()
+    }
+    /// Makes a token (operator).
+    pub async fn issue_token(
+        &self,
+        _context: &Context,
+        _issue: IssueToken,
+    ) -> Result<IssuedToken, Rejection> {
+        unimplemented!()
+    }
+    /// Revokes a token (operator); idempotent.
+    pub async fn revoke_token(
+        &self,
+        _context: &Context,
+        _workspace: &WorkspaceId,
+        _token: TokenId,
+    ) -> Result<Position, Rejection> {
+        unimplemented!()
+    }
+    /// Grants a binding (operator).
+    pub async fn grant_binding(
+        &self,
+        _context: &Context,
+        _grant: GrantBinding,
+    ) -> Result<(BindingId, Position), Rejection> {
+        unimplemented!()
+    }
+    /// Revokes a binding (operator); idempotent.
+    pub async fn revoke_binding(
+        &self,
+        _context: &Context,
+        _workspace: &WorkspaceId,
+        _binding: BindingId,
+    ) -> Result<Position, Rejection> {
+        unimplemented!()
+    }
+    /// Opens an artifact's bytes; the caller has checked that the caller may read the Space and that the artifact is its.
+    pub async fn open_artifact(
+        &self,
+        _space: SpaceId,
+        _artifact: ArtifactId,
+    ) -> Result<ArtifactFile, Rejection> {
+        unimplemented!()
+    }
+    /// Whether a task's args fit, without submitting it.
+    pub fn catalogue(&self) -> &crate::capability::Catalogue {
+        unimplemented!()
+    }
+    /// Drains: no new Spaces or tasks; running tasks finish or are cancelled by `within`; every end is recorded,
+    /// reservations are released, browsers ended. Idempotent.
+    pub async fn drain(&self, _within: Duration) {}
+    /// Whether a drain has begun.
+    pub fn is_draining(&self) -> bool {
+        unimplemented!()
+    }
+}
