@@ -15,7 +15,7 @@ async fn instances(views: &Views, workspaces: Option<&[WorkspaceId]>) -> Vec<Ins
 }
 
 #[track_caller]
-fn assert_invalid<T: std::fmt::Debug>(page: Result<Page<T>, ViewError>) {
+fn assert_invalid<T: std::fmt::Debug>(page: &Result<Page<T>, ViewError>) {
     assert!(matches!(page, Err(ViewError::InvalidCursor(_))), "{page:?}");
 }
 
@@ -105,18 +105,18 @@ async fn a_cursor_of_another_list_or_from_beyond_the_head_is_refused() {
     let (_world, views) = given([opened(1), opened(2), queued(1, 1), failed(1, 1, "x"), queued(1, 2)]).await;
     let tasks = views.tasks(space(1), None, 1).await.expect("it is read").next.expect("there is more");
     assert!(views.tasks(space(1), Some(&tasks), 1).await.is_ok());
-    assert_invalid(views.tasks(space(2), Some(&tasks), 1).await);
-    assert_invalid(views.artifacts(space(1), Some(&tasks), 1).await);
-    assert_invalid(views.spaces(&SpaceFilter::default(), Some(&tasks), 1).await);
+    assert_invalid(&views.tasks(space(2), Some(&tasks), 1).await);
+    assert_invalid(&views.artifacts(space(1), Some(&tasks), 1).await);
+    assert_invalid(&views.spaces(&SpaceFilter::default(), Some(&tasks), 1).await);
     for malformed in ["", "-1", "5", "🙂"] {
-        assert_invalid(views.tasks(space(1), Some(malformed), 1).await);
+        assert_invalid(&views.tasks(space(1), Some(malformed), 1).await);
     }
 
     let all = SpaceFilter::default();
     let spaces = views.spaces(&all, None, 1).await.expect("it is read").next.expect("there is more");
     let idle = SpaceFilter { status: Some(SpaceStatus::Idle), ..all };
-    assert_invalid(views.spaces(&idle, Some(&spaces), 1).await);
+    assert_invalid(&views.spaces(&idle, Some(&spaces), 1).await);
 
     let (_elsewhere, shorter) = given([opened(1)]).await;
-    assert_invalid(shorter.tasks(space(1), Some(&tasks), 1).await);
+    assert_invalid(&shorter.tasks(space(1), Some(&tasks), 1).await);
 }
