@@ -10,6 +10,8 @@ pub mod rejection;
 pub mod runtime;
 pub mod space;
 pub mod spaces;
+#[cfg(test)]
+mod tests;
 pub mod workspace;
 
 pub use self::{

@@ -18,6 +18,8 @@ pub mod effect;
 pub mod evolve;
 mod policy;
 pub mod state;
+#[cfg(test)]
+mod tests;
 
 pub use self::{
     command::{Allowed, Command, Facts, Register},

@@ -26,6 +26,9 @@ pub mod scenario;
 pub mod state;
 mod submit;
 pub mod summary;
+pub mod task_history;
+#[cfg(test)]
+mod tests;
 
 pub use self::{
     command::{Asker, Command, Facts, Notice, Report, RuntimeStatus, Submit},
@@ -34,6 +37,7 @@ pub use self::{
     evolve::{evolve, evolve_all, evolve_recorded},
     open::{Open, OpenFacts, Opening, open},
     state::SpaceState,
+    task_history::TaskHistory,
 };
 
 use std::time::Duration;

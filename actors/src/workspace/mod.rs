@@ -7,6 +7,8 @@ pub mod command;
 pub mod decide;
 pub mod evolve;
 pub mod state;
+#[cfg(test)]
+mod tests;
 
 pub use self::{
     command::{Command, Facts, GrantBinding, IssueToken},
