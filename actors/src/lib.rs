@@ -4,10 +4,15 @@
 
 pub mod caller;
 pub mod capability;
+pub mod instance;
+pub mod place;
 pub mod rejection;
 pub mod runtime;
 pub mod space;
 pub mod spaces;
+#[cfg(test)]
+mod tests;
+pub mod workspace;
 
 pub use self::{
     caller::{Caller, Context, Scope},
