@@ -7,15 +7,27 @@
 //! | [`metadata`] | who, when and why |
 //! | [`redaction`], [`sealing`] | what may enter the log, and what may leave it for ever |
 //! | [`log`] | the contract: append, read, follow |
+//! | [`codec`], `upcast` | event ⇄ bytes; yesterday's shapes → today's |
+//! | `memory`, `conformance`, `fixture` | for tests (feature `testing`): a log with faults, one suite, small events |
 
+mod chain;
+pub mod codec;
+#[cfg(feature = "testing")]
+pub mod conformance;
 pub mod event;
+#[cfg(feature = "testing")]
+pub mod fixture;
 pub mod id;
 pub mod log;
+#[cfg(feature = "testing")]
+pub mod memory;
 pub mod metadata;
 pub mod number;
+mod prepare;
 pub mod redaction;
 pub mod sealing;
 pub mod stream;
+mod upcast;
 
 pub use self::{
     event::{Event, InstanceEvent, ServerEvent, SpaceEvent, WorkspaceEvent},
