@@ -4,10 +4,14 @@
 
 pub mod caller;
 pub mod capability;
+pub mod clock;
+mod idle;
 pub mod rejection;
 pub mod runtime;
 pub mod space;
 pub mod spaces;
+pub mod supervisor;
+mod tokens;
 
 pub use self::{
     caller::{Caller, Context, Scope},
