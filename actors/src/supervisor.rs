@@ -88,25 +88,37 @@ pub(crate) struct Live {
     pub(crate) runtime: Arc<dyn Runtime>,
 }
 
+/// How a supervised runtime stands.
+#[derive(Clone)]
+pub(crate) enum Standing {
+    /// It is being started, at once or after a back-off.
+    Starting,
+    /// It takes steps.
+    Ready(Live),
+    /// None is started before this moment.
+    Unavailable(Instant),
+}
+
 /// The owner of one instance's runtime. Cheap to clone; the loop ends with [`stop`](Self::stop).
 #[derive(Clone)]
 pub(crate) struct Supervisor {
-    live: watch::Receiver<Option<Live>>,
+    standing: watch::Receiver<Standing>,
     condemned: watch::Sender<Generation>,
     stop: CancellationToken,
     done: CancellationToken,
 }
 
 impl Supervisor {
-    /// Starts the loop, and with it the first runtime.
+    /// Starts the loop, and with it the first runtime: once `after`, the instance's last supervisor, has ended its own.
     pub(crate) fn start(
+        after: Option<Self>,
         spec: RuntimeSpec,
         factory: Arc<dyn RuntimeFactory>,
         reports: Arc<dyn Reports>,
         ids: Arc<dyn IdSource>,
         policy: RestartPolicy,
     ) -> Self {
-        let (live, receiver) = watch::channel(None);
+        let (standing, receiver) = watch::channel(Standing::Starting);
         let (condemned, condemnations) = watch::channel(Generation::ZERO);
         let (stop, done) = (CancellationToken::new(), CancellationToken::new());
         let mut supervision = Supervision {
@@ -115,7 +127,7 @@ impl Supervisor {
             reports,
             ids,
             policy,
-            live,
+            standing,
             condemnations,
             stop: stop.clone(),
             losses: VecDeque::new(),
@@ -124,14 +136,25 @@ impl Supervisor {
         tokio::spawn(async move {
             // Held by the task, so that a panic in here also releases who waits in `stop`.
             let _ended = ended;
+            if let Some(last) = after {
+                last.stop().await;
+            }
             supervision.run().await;
         });
-        Self { live: receiver, condemned, stop, done }
+        Self { standing: receiver, condemned, stop, done }
+    }
+
+    /// How the runtime stands now.
+    pub(crate) fn standing(&self) -> Standing {
+        self.standing.borrow().clone()
     }
 
     /// The runtime, where one takes steps now.
     pub(crate) fn live(&self) -> Option<Live> {
-        self.live.borrow().clone()
+        match self.standing() {
+            Standing::Ready(live) => Some(live),
+            Standing::Starting | Standing::Unavailable(_) => None,
+        }
     }
 
     /// Gives this start up: it no longer answers. The loop ends it and starts the next.
@@ -159,7 +182,7 @@ struct Supervision {
     reports: Arc<dyn Reports>,
     ids: Arc<dyn IdSource>,
     policy: RestartPolicy,
-    live: watch::Sender<Option<Live>>,
+    standing: watch::Sender<Standing>,
     condemnations: watch::Receiver<Generation>,
     stop: CancellationToken,
     losses: VecDeque<Instant>,
@@ -194,6 +217,7 @@ impl Supervision {
 
     /// One start and its life; when this returns, nothing of it is left.
     async fn incarnation(&mut self) -> Ended {
+        // A probe does not make an open circuit look closed: only its success does.
         let Some(generation) = self.reports.starting().await else {
             return Ended::NotRecorded;
         };
@@ -209,11 +233,12 @@ impl Supervision {
                 return Ended::Lost;
             }
         };
-        self.live.send_replace(Some(Live { generation, runtime: Arc::clone(&runtime) }));
+        let live = Live { generation, runtime: Arc::clone(&runtime) };
+        self.standing.send_replace(Standing::Ready(live));
         self.reports.ready(generation).await;
         info!(instance.id = %self.spec.instance, %generation, "Runtime ready.");
         let lost = self.life(generation, &*runtime).await;
-        self.live.send_replace(None);
+        self.standing.send_replace(Standing::Starting);
         if let Some(reason) = lost {
             metrics::counter!("browserspace_runtime_restarts_total").increment(1);
             warn!(instance.id = %self.spec.instance, %generation, ?reason, "Runtime lost.");
@@ -274,8 +299,9 @@ impl Supervision {
     /// One loss short of the limit stays in the window, so that a probe which fails opens the circuit again at once.
     async fn open_circuit(&mut self) -> Duration {
         let losses = u32::try_from(self.losses.len().max(1)).unwrap_or(u32::MAX);
-        self.reports.circuit_opened(losses, self.policy.circuit_open).await;
         let probe_at = Instant::now() + self.policy.circuit_open;
+        self.standing.send_replace(Standing::Unavailable(probe_at));
+        self.reports.circuit_opened(losses, self.policy.circuit_open).await;
         self.losses = std::iter::repeat_n(probe_at, self.policy.losses_max.saturating_sub(1)).collect();
         self.policy.circuit_open
     }

@@ -137,7 +137,7 @@ fn supervise(lives: Vec<Option<Duration>>) -> (Supervisor, Arc<Trace>) {
     };
     let factory = Arc::new(Mortal { trace: Arc::clone(&trace), lives: Mutex::new(lives) });
     let ids = Arc::new(TestIds::default());
-    let supervisor = Supervisor::start(spec, factory, trace.clone(), ids, RestartPolicy::default());
+    let supervisor = Supervisor::start(None, spec, factory, trace.clone(), ids, RestartPolicy::default());
     (supervisor, trace)
 }
 
