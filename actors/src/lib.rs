@@ -5,13 +5,22 @@
 pub mod caller;
 pub mod capability;
 pub mod clock;
+pub mod config;
+mod directory;
+mod execution;
+mod fleet;
 mod idle;
+pub mod instance;
+pub mod place;
+mod recovery;
 pub mod rejection;
 pub mod runtime;
 pub mod space;
 pub mod spaces;
 pub mod supervisor;
 mod tokens;
+pub mod workspace;
+mod world;
 
 pub use self::{
     caller::{Caller, Context, Scope},
