@@ -11,7 +11,13 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ("RegisterInstance", register_instance()),
         ("GrantBinding", grant_binding()),
         ("IssueToken", issue_token()),
-        ("Drain", object(&[], json!({ "deadline_seconds": whole(0, 600, "Running tasks may go on for so long. Default: 30.") }))),
+        (
+            "Drain",
+            object(
+                &[],
+                json!({ "deadline_seconds": whole(0, 600, "Running tasks may go on for so long. Default: 30.") }),
+            ),
+        ),
         ("Nothing", object(&[], json!({}))),
     ]
 }
@@ -86,12 +92,9 @@ fn issue_token() -> Value {
 
 /// Optional fields may be null as well, which says the same as leaving them out.
 fn object(required: &[&str], properties: Value) -> Value {
-    json!({
-        "type": "object",
-        "required": required,
-        "additionalProperties": false,
-        "properties": properties,
-    })
+    let mut schema = json!({ "type": "object", "required": required, "additionalProperties": false });
+    schema["properties"] = properties;
+    schema
 }
 
 fn text(most: u32, description: &str) -> Value {
