@@ -4,6 +4,7 @@
 
 mod bench;
 mod check;
+mod demo;
 
 mod generate;
 mod run;
@@ -23,6 +24,8 @@ struct Xtask {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Runs the main job on a real browser and a real page, and shows each step.
+    Demo(demo::Options),
     /// Everything: setup, format, lints, dependencies, build, and all tests with a real browser.
     Test(check::TestOptions),
     /// The quick part of `test`: format, lints, dependencies.
@@ -37,6 +40,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Xtask::parse().command {
+        Command::Demo(options) => demo::demo(&options),
         Command::Test(options) => check::test(&options),
         Command::Check(options) => check::check(&options),
         Command::Bench(options) => bench::bench(&options),
