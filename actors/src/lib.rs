@@ -4,10 +4,13 @@
 
 pub mod caller;
 pub mod capability;
+pub mod instance;
+pub mod place;
 pub mod rejection;
 pub mod runtime;
 pub mod space;
 pub mod spaces;
+pub mod workspace;
 
 pub use self::{
     caller::{Caller, Context, Scope},

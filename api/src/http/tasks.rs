@@ -1,0 +1,116 @@
+//! Tasks of a Space: submit (and wait), history, get.
+
+use std::time::Duration;
+
+use actors::spaces::{SubmitTask, Submitted};
+use axum::{
+    extract::{RawQuery, State},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode},
+    response::{IntoResponse as _, Response},
+};
+use eventlog::{
+    Json, Sensitive,
+    id::{SpaceId, TaskId},
+};
+
+use super::{
+    App,
+    answer::{Answer, Page},
+    asked::{Entered, Id},
+    body::{Params, RawBody, object, parsed, whole, whole_text},
+    prefer, reads,
+    spaces::{PAGE_DEFAULT, PAGE_MAX, in_order, readable},
+    wire,
+};
+use crate::problem::{Code, Problem};
+
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+
+/// `POST …/tasks`
+pub(crate) async fn submit(
+    State(app): State<App>,
+    entered: Entered,
+    Id(space): Id<SpaceId>,
+    headers: HeaderMap,
+    body: RawBody,
+) -> Result<Response, Problem> {
+    let span = &entered.exchange.span;
+    span.record("space.id", tracing::field::display(space));
+    let (submit, wait) = match read(&entered, space, &headers, body) {
+        Ok(read) => read,
+        Err(problem) => return Err(in_order(&app, &entered, space, problem).await),
+    };
+    let submitted = app.spaces.submit(&entered.context(), submit).await?;
+    span.record("task.id", tracing::field::display(submitted.task.task));
+    let mut response = answer(&app, submitted, wait).await.into_response();
+    if let Some(wait) = wait {
+        let applied = HeaderValue::from_str(&format!("wait={}", wait.as_secs())).expect("digits are a header value");
+        response.headers_mut().insert(PREFERENCE_APPLIED, applied);
+    }
+    Ok(response)
+}
+
+fn read(
+    entered: &Entered,
+    space: SpaceId,
+    headers: &HeaderMap,
+    body: RawBody,
+) -> Result<(SubmitTask, Option<Duration>), Problem> {
+    let mut fields = body.fields()?;
+    let submit = SubmitTask {
+        workspace: entered.workspace.clone(),
+        space,
+        request_id: fields.required("request_id", parsed)?,
+        capability: fields.required("capability", parsed)?,
+        args: Sensitive::new(Json::Object(fields.optional("args", object)?.unwrap_or_default())),
+        timeout: Duration::from_secs(fields.optional("timeout_seconds", whole(1..=600))?.unwrap_or(60)),
+    };
+    fields.finish()?;
+    Ok((submit, prefer::wait(headers)?))
+}
+
+/// 200 for a repeat or an end, 202 for a task that goes on.
+async fn answer(app: &App, submitted: Submitted, wait: Option<Duration>) -> Answer<wire::Task> {
+    let Submitted { task, repeated, ended, position } = submitted;
+    let status = if repeated || task.status.is_terminal() { StatusCode::OK } else { StatusCode::ACCEPTED };
+    let asked_to_wait = wait.filter(|_| !task.status.is_terminal());
+    let Some(wait) = asked_to_wait else { return Answer::with(status, (&task).into()).at(position) };
+    match ended.within(wait).await {
+        Some((task, position)) => Answer::ok((&task).into()).at(position),
+        None => {
+            // It goes on; the views may know more by now than the answer of the submit did.
+            let now = reads::task(app, task.space, task.task).await.ok().flatten();
+            Answer::with(status, now.unwrap_or_else(|| (&task).into())).at(position)
+        }
+    }
+}
+
+/// `GET …/tasks`
+pub(crate) async fn list(
+    State(app): State<App>,
+    entered: Entered,
+    Id(space): Id<SpaceId>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Page<wire::Task>, Problem> {
+    readable(&app, &entered, space, &headers).await?;
+    let mut params = Params::new(query.as_deref());
+    let limit = params.optional("limit", whole_text(1..=PAGE_MAX))?.unwrap_or(PAGE_DEFAULT);
+    let cursor = params.take("cursor")?;
+    params.finish()?;
+    reads::tasks(&app, space, cursor, limit).await
+}
+
+/// `GET …/tasks/{task_id}`
+pub(crate) async fn get(
+    State(app): State<App>,
+    entered: Entered,
+    Id(space): Id<SpaceId>,
+    Id(task): Id<TaskId>,
+    headers: HeaderMap,
+) -> Result<Answer<wire::Task>, Problem> {
+    entered.exchange.span.record("task.id", tracing::field::display(task));
+    readable(&app, &entered, space, &headers).await?;
+    let found = reads::task(&app, space, task).await?;
+    found.map(Answer::ok).ok_or_else(|| Problem::new(Code::TaskNotFound))
+}
