@@ -6,11 +6,15 @@ pub mod caller;
 pub mod capability;
 pub mod instance;
 pub mod place;
+pub mod clock;
+mod idle;
 pub mod rejection;
 pub mod runtime;
 pub mod space;
 pub mod spaces;
 pub mod workspace;
+pub mod supervisor;
+mod tokens;
 
 pub use self::{
     caller::{Caller, Context, Scope},
