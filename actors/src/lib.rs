@@ -4,17 +4,17 @@
 
 pub mod caller;
 pub mod capability;
-pub mod instance;
-pub mod place;
 pub mod clock;
 mod idle;
+pub mod instance;
+pub mod place;
 pub mod rejection;
 pub mod runtime;
 pub mod space;
 pub mod spaces;
-pub mod workspace;
 pub mod supervisor;
-mod tokens;
+pub mod tokens;
+pub mod workspace;
 
 pub use self::{
     caller::{Caller, Context, Scope},
