@@ -29,7 +29,6 @@ use super::{
 };
 use crate::{
     caller::Caller,
-    capability::Catalogue,
     rejection::Rejection,
     runtime::RuntimeSpec,
     space::{Open, OpenFacts, open},
@@ -217,7 +216,7 @@ impl Keeper {
                 caller: &ask.caller,
                 instance: &state,
                 workspace: &ask.workspace,
-                catalogue: Catalogue::get(),
+                catalogue: &world.catalogue,
                 draining: world.is_draining(),
             };
             let opening = open(&ask.open, &facts)?;

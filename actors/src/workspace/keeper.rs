@@ -16,7 +16,6 @@ use tracing::error;
 use super::{Command, Facts, WorkspaceState, decide, evolve_recorded};
 use crate::{
     caller::Caller,
-    capability::Catalogue,
     instance::{
         InstanceState,
         keeper::{detached, refusal},
@@ -86,7 +85,7 @@ async fn decide_and_record(
     let mut state = keeper.lock().await;
     for _ in 0..2 {
         catch_up(world, &mut state).await?;
-        let facts = Facts { now: world.clock.now(), caller, instance, catalogue: Catalogue::get() };
+        let facts = Facts { now: world.clock.now(), caller, instance, catalogue: &world.catalogue };
         let parts = decide(&state, command, &facts)?.parts(&state);
         if parts.is_empty() {
             return Ok(position_of(&state));
