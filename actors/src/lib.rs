@@ -6,13 +6,9 @@ pub mod caller;
 pub mod capability;
 pub mod clock;
 pub mod config;
-mod directory;
-mod execution;
-mod fleet;
 mod idle;
 pub mod instance;
 pub mod place;
-mod recovery;
 pub mod rejection;
 pub mod runtime;
 pub mod space;
@@ -20,7 +16,6 @@ pub mod spaces;
 pub mod supervisor;
 pub mod tokens;
 pub mod workspace;
-mod world;
 
 pub use self::{
     caller::{Caller, Context, Scope},

@@ -18,12 +18,14 @@ use figment::{
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use crate::limits::{HttpConfig, HttpConfigError};
+
 /// What every variable of ours begins with.
 pub const VARIABLE_PREFIX: &str = "BROWSERSPACE_";
 /// The file that is read from the data folder where no other is named.
 pub const FILE_NAME: &str = "browserspace.toml";
 /// Variables of ours that are not fields: they say where the file is, or belong to the project's own tests and tools.
-const OTHER_VARIABLES: [&str; 3] = ["config", "bin", "generate"];
+const OTHER_VARIABLES: [&str; 4] = ["config", "bin", "profile", "rewrite_generated"];
 const OTHER_VARIABLES_PREFIX: &str = "test_";
 
 const INSTANCES_MAX: u16 = 64;
@@ -68,6 +70,8 @@ pub struct Config {
     pub log_filter: String,
     /// Where traces go: the base URL of an OTLP collector (http/protobuf). Default: nowhere.
     pub otlp_endpoint: Option<Url>,
+    /// The bounds of the HTTP surface: section `[http]`.
+    pub http: HttpConfig,
 }
 
 /// How log lines look.
@@ -98,6 +102,7 @@ impl Default for Config {
             log_format: LogFormat::Pretty,
             log_filter: "info".to_owned(),
             otlp_endpoint: None,
+            http: HttpConfig::default(),
         }
     }
 }
@@ -191,6 +196,9 @@ pub enum ConfigError {
         /// What is wrong, and what would be right.
         problem: String,
     },
+    /// A value of the section `[http]` is out of its range.
+    #[error(transparent)]
+    Http(#[from] HttpConfigError),
     /// C3: it would be open to the network without protection.
     #[error(
         "listening on {0} would send tokens over the network in the clear: put something in front that ends TLS and \
@@ -216,8 +224,10 @@ impl Config {
             Some(path) => layers.merge(Toml::file_exact(path)),
             None => layers,
         };
-        let config: Self =
+        let mut config: Self =
             layers.merge(above).extract().map_err(|error| ConfigError::Shape(Box::new(error)))?;
+        // Declared once, for the server as a whole.
+        config.http.tls_terminated = config.tls_terminated;
         config.check()?;
         Ok(config)
     }
@@ -254,6 +264,7 @@ impl Config {
     }
 
     fn check(&self) -> Result<(), ConfigError> {
+        self.http.validate()?;
         in_range("instances", u64::from(self.instances), 0..=u64::from(INSTANCES_MAX))?;
         in_range("drain_seconds", self.drain_seconds, 0..=DRAIN_SECONDS_MAX)?;
         in_range("idle_timeout_seconds", self.idle_timeout_seconds, IDLE_TIMEOUT_SECONDS)?;

@@ -60,8 +60,9 @@ pub fn refuse_token_in_query(uri: &Uri) -> Result<(), Problem> {
         SECRET_PARAMETERS.contains(&name.to_ascii_lowercase().as_str()) || value.contains(TOKEN_PREFIX)
     });
     if carries {
-        return Err(Problem::new(Code::Unauthenticated)
-            .saying("a token belongs into the Authorization header, never into an address; it should be revoked now"));
+        return Err(Problem::new(Code::Unauthenticated).saying(
+            "a token belongs into the Authorization header, never into an address; it should be revoked now",
+        ));
     }
     Ok(())
 }
@@ -80,7 +81,11 @@ impl Names {
     pub fn new(config: &HttpConfig) -> Self {
         let configured = config.allowed_hosts.iter().map(|host| host.to_ascii_lowercase());
         Self {
-            hosts: ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into_iter().chain(configured).collect(),
+            hosts: ["localhost", "127.0.0.1", "[::1]"]
+                .map(str::to_owned)
+                .into_iter()
+                .chain(configured)
+                .collect(),
             origins: config.allowed_origins.clone(),
             scheme: if config.tls_terminated { "https" } else { "http" },
         }
@@ -109,7 +114,9 @@ impl Names {
         let host = match (headers.contains_key(header::HOST), uri.authority()) {
             (true, None) => only(headers, &header::HOST)?,
             (false, Some(authority)) => authority.as_str(),
-            (true, Some(authority)) if only(headers, &header::HOST)? == authority.as_str() => authority.as_str(),
+            (true, Some(authority)) if only(headers, &header::HOST)? == authority.as_str() => {
+                authority.as_str()
+            }
             (true, Some(_)) | (false, None) => return None,
         };
         let host = host.to_ascii_lowercase();
@@ -136,7 +143,9 @@ fn split_port(host: &str) -> (&str, Option<&str>) {
 
 fn refused(name: &'static str) -> Problem {
     Problem::new(Code::Forbidden)
-        .saying(format!("this server does not answer to that {name}; its configuration lists the names it answers to"))
+        .saying(format!(
+            "this server does not answer to that {name}; its configuration lists the names it answers to"
+        ))
         .detail("header", name)
 }
 
@@ -169,7 +178,8 @@ mod tests {
 
     #[test]
     fn c01_only_names_of_ours_are_answered() {
-        for host in ["localhost", "LOCALHOST:7000", "127.0.0.1:7000", "[::1]", "[::1]:7000", "spaces.example"] {
+        for host in ["localhost", "LOCALHOST:7000", "127.0.0.1:7000", "[::1]", "[::1]:7000", "spaces.example"]
+        {
             assert!(check(host, None), "{host}");
         }
         for host in [
@@ -190,7 +200,10 @@ mod tests {
         assert!(names.check(&two, &Uri::from_static("/")).is_err(), "two Host headers");
         assert!(names.check(&HeaderMap::new(), &Uri::from_static("/")).is_err(), "no Host header");
         let absolute = Uri::from_static("http://evil.example/");
-        assert!(names.check(&headers(&[("host", "localhost")]), &absolute).is_err(), "the address says another");
+        assert!(
+            names.check(&headers(&[("host", "localhost")]), &absolute).is_err(),
+            "the address says another"
+        );
     }
 
     #[test]
@@ -231,7 +244,9 @@ mod tests {
 
     #[test]
     fn f10_a_token_in_an_address_is_refused_and_not_printed() {
-        for query in ["?token=SECRET", "?a=1&Access_Token=SECRET", "?%74oken=SECRET", "?q=bst_SECRET", "?token"] {
+        for query in
+            ["?token=SECRET", "?a=1&Access_Token=SECRET", "?%74oken=SECRET", "?q=bst_SECRET", "?token"]
+        {
             let uri: Uri = format!("/api/v1/log{query}").parse().expect("an address");
             let problem = refuse_token_in_query(&uri).expect_err(query);
             assert_eq!(problem.code(), Code::Unauthenticated);

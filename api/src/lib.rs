@@ -10,6 +10,7 @@
 //! | [`identity`] | who calls, from which page and under which name of ours |
 //! | [`limits`] | what an operator may set about HTTP, and the counters that keep it |
 //! | [`problem`] | every error: code, status, retry advice |
+//! | [`openapi`] | the same surface as a document |
 
 pub mod cli;
 pub mod config;
@@ -17,6 +18,7 @@ pub mod http;
 pub mod identity;
 pub mod limits;
 pub mod offline;
+pub mod openapi;
 pub mod problem;
 pub mod server;
 pub mod telemetry;

@@ -115,7 +115,8 @@ impl HttpConfig {
                 return Err(HttpConfigError { field, wanted: format!("from {least} to {most}") });
             }
         }
-        let bad_host = |host: &String| host.is_empty() || host.contains(['/', '@', ' ']) || host.ends_with(':');
+        let bad_host =
+            |host: &String| host.is_empty() || host.contains(['/', '@', ' ']) || host.ends_with(':');
         if self.allowed_hosts.iter().any(bad_host) {
             return Err(HttpConfigError {
                 field: "allowed_hosts",
@@ -123,7 +124,8 @@ impl HttpConfig {
             });
         }
         let is_origin = |text: &String| {
-            url::Url::parse(text).is_ok_and(|url| url.origin().ascii_serialization() == *text && url.has_host())
+            url::Url::parse(text)
+                .is_ok_and(|url| url.origin().ascii_serialization() == *text && url.has_host())
         };
         if !self.allowed_origins.iter().all(is_origin) {
             return Err(HttpConfigError {
@@ -147,8 +149,8 @@ pub(crate) struct Limits {
 impl Limits {
     pub(crate) fn new(config: &HttpConfig) -> Self {
         let at_least_one = |value: u32| NonZeroU32::new(value).unwrap_or(NonZeroU32::MIN);
-        let requests = Quota::per_second(at_least_one(config.rate_per_second))
-            .allow_burst(at_least_one(config.burst));
+        let requests =
+            Quota::per_second(at_least_one(config.rate_per_second)).allow_burst(at_least_one(config.burst));
         let failures = Quota::per_minute(at_least_one(config.failures_per_minute));
         Self {
             requests: RateLimiter::keyed(requests),
@@ -241,9 +243,12 @@ mod tests {
         HttpConfig::default().validate().expect("the defaults are valid");
         let field = |config: HttpConfig| config.validate().expect_err("it is out of range").field;
         assert_eq!(field(HttpConfig { burst: 0, ..HttpConfig::default() }), "burst");
-        let origins = |text: &str| HttpConfig { allowed_origins: vec![text.to_owned()], ..HttpConfig::default() };
+        let origins =
+            |text: &str| HttpConfig { allowed_origins: vec![text.to_owned()], ..HttpConfig::default() };
         origins("https://a.example:8443").validate().expect("an origin");
-        for bad in ["*", "null", "https://a.example/", "https://A.example", "https://a.example:443", "a.example"] {
+        for bad in
+            ["*", "null", "https://a.example/", "https://A.example", "https://a.example:443", "a.example"]
+        {
             assert_eq!(field(origins(bad)), "allowed_origins", "{bad}");
         }
     }

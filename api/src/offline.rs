@@ -15,15 +15,16 @@ use actors::{
     tokens,
     workspace::{self, WorkspaceState},
 };
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use eventlog::{
-    Append, Appended, EventLog, Metadata, Position, Principal, ReadError, Role, Sensitive, Sequence, StreamId,
-    Timestamp, TraceId,
+    Append, Appended, EventLog, Metadata, Position, Principal, ReadError, Role, Sensitive, Sequence,
+    StreamId, Timestamp, TraceId,
     id::{BootId, CommandId, OwnerId, TokenId, WorkspaceId},
     log::Events,
     segment::{OpenError, OpenOptions, SegmentLog, SegmentReader},
 };
 use futures::StreamExt;
+use projections::Store;
 use serde_json::{Value, json};
 
 use crate::config::Config;
@@ -45,12 +46,13 @@ pub fn views_file(data_dir: &Path) -> PathBuf {
     data_dir.join("views.sqlite")
 }
 
-/// Opens the log of a data folder for itself.
+/// Opens the log of a data folder for itself; it must reach at least `known_position`.
 ///
 /// # Errors
 /// [`OpenError`]: each says what to do.
-pub fn open_log(config: &Config) -> Result<SegmentLog, OpenError> {
+pub fn open_log(config: &Config, known_position: Position) -> Result<SegmentLog, OpenError> {
     SegmentLog::open(OpenOptions {
+        known_position,
         free_bytes_min: config.free_space_min_mib * 1024 * 1024,
         ..OpenOptions::new(log_folder(&config.data_dir))
     })
@@ -146,7 +148,7 @@ impl Offline {
         if !log_folder(&config.data_dir).is_dir() {
             bail!("there is no log in {} (is --data-dir right?)", config.data_dir.display());
         }
-        let log = match open_log(config) {
+        let log = match open_log(config, Position::ZERO) {
             Err(OpenError::Locked(_)) => bail!(
                 "a server is running on {} but does not answer here: stop it first, or wait until it has started",
                 config.data_dir.display()
@@ -200,10 +202,12 @@ impl Offline {
     /// # Errors
     /// The log can not be read, or the views can not be written.
     pub async fn rebuild_views(&self) -> Result<Position> {
-        let store = projections::Store::open(&self.views).await.context("the views can not be opened")?;
-        let position = projections::rebuild(&store, self.log.as_ref()).await.context("the views can not be rebuilt")?;
+        // Also a damaged file, and one that is ahead of a log that was restored from a backup, is thrown away.
+        Store::remove(&self.views)?;
+        let store = Store::open(&self.views).await?;
+        let rebuilt = projections::rebuild(&store, Arc::clone(&self.log)).await;
         store.close().await;
-        Ok(position)
+        Ok(rebuilt?)
     }
 
     /// Decide, append: the folder is ours alone, so nobody can come between.

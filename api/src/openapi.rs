@@ -44,7 +44,8 @@ const DESCRIPTION: &str = "browserspace gives every agent a browser of its own a
 /// The text of `docs/openapi.json`.
 #[must_use]
 pub fn json() -> String {
-    let mut text = serde_json::to_string_pretty(&document()).expect("the document has no map with keys that are no text");
+    let mut text = serde_json::to_string_pretty(&document())
+        .expect("the document has no map with keys that are no text");
     text.push('\n');
     text
 }
@@ -171,7 +172,8 @@ fn operation(operation: &Operation) -> Value {
     });
     if let Some((name, required)) = operation.body {
         let schema = json!({ "$ref": format!("#/components/schemas/{name}") });
-        body["requestBody"] = json!({ "required": required, "content": { "application/json": { "schema": schema } } });
+        body["requestBody"] =
+            json!({ "required": required, "content": { "application/json": { "schema": schema } } });
     }
     body["security"] = match operation.given {
         Given::Anybody => json!([]),
@@ -221,9 +223,7 @@ fn responses(operation: &Operation) -> Value {
 
 fn content(reply: &Reply) -> Value {
     let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
-    let one = |name: &str| {
-        json!({ "type": "object", "required": ["data"], "properties": { "data": reference(name) } })
-    };
+    let one = |name: &str| json!({ "type": "object", "required": ["data"], "properties": { "data": reference(name) } });
     let list = |name: &str| {
         json!({
             "type": "object",

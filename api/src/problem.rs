@@ -384,7 +384,11 @@ pub fn errors_markdown() -> String {
             MayHaveRun::No => "no",
             MayHaveRun::Perhaps => "perhaps",
         };
-        page.push_str(&format!("| `{}` | {status} | {retry} | {ran} | {} |\n", code.as_str(), code.meaning()));
+        page.push_str(&format!(
+            "| `{}` | {status} | {retry} | {ran} | {} |\n",
+            code.as_str(),
+            code.meaning()
+        ));
     }
     page
 }
@@ -443,8 +447,13 @@ mod tests {
         let response = problem.into_response();
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(response.headers()[header::RETRY_AFTER], "2");
-        for code in Code::ALL.iter().filter(|code| matches!(code.status().map(|s| s.as_u16()), Some(429 | 503))) {
-            assert!(Problem::new(*code).into_response().headers().contains_key(header::RETRY_AFTER), "{code:?}");
+        for code in
+            Code::ALL.iter().filter(|code| matches!(code.status().map(|s| s.as_u16()), Some(429 | 503)))
+        {
+            assert!(
+                Problem::new(*code).into_response().headers().contains_key(header::RETRY_AFTER),
+                "{code:?}"
+            );
         }
     }
 
@@ -453,7 +462,11 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for code in Code::ALL {
             assert!(seen.insert(code.as_str()), "{} twice", code.as_str());
-            assert!(code.meaning().ends_with('.') && !code.meaning().contains(['\n', '|']), "{}", code.as_str());
+            assert!(
+                code.meaning().ends_with('.') && !code.meaning().contains(['\n', '|']),
+                "{}",
+                code.as_str()
+            );
         }
     }
 

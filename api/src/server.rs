@@ -22,11 +22,11 @@ use std::{
 use actors::{Spaces, spaces::Parts};
 use anyhow::anyhow;
 use eventlog::{
-    EventLog,
+    EventLog, Position,
     segment::{OpenError, SegmentLog, verify},
 };
 use metrics_exporter_prometheus::PrometheusHandle;
-use projections::{Projector, Store, Views};
+use projections::{Projector, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -44,6 +44,8 @@ pub const OPERATOR_TOKEN_FILE: &str = "operator.token";
 pub const SERVER_FILE: &str = "server.json";
 /// How long open requests get once nothing new is accepted.
 const HTTP_STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the projector gets to end its batch.
+const PROJECTOR_STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// On top of the drain time: what ending browsers and closing the log may take before the stop goes on without.
 const DRAIN_MARGIN: Duration = Duration::from_secs(10);
 
@@ -70,15 +72,15 @@ pub enum StartError {
         source: io::Error,
     },
     /// Another server has the data folder.
-    #[error(
-        "another server runs on the data folder {0}: stop it, or name another folder with --data-dir"
-    )]
+    #[error("another server runs on the data folder {0}: stop it, or name another folder with --data-dir")]
     Locked(PathBuf),
     /// The log can not be opened.
     #[error("the log can not be opened; delete nothing, and run `browserspace doctor`")]
     Log(#[source] OpenError),
     /// The port can not be taken.
-    #[error("{address} can not be listened on: end what listens there, or name another address with --listen")]
+    #[error(
+        "{address} can not be listened on: end what listens there, or name another address with --listen"
+    )]
     Port {
         /// Which.
         address: SocketAddr,
@@ -87,8 +89,11 @@ pub enum StartError {
         source: io::Error,
     },
     /// The views can not be opened.
-    #[error("the views can not be opened; `browserspace rebuild` makes them anew from the log")]
-    Views(#[source] projections::Error),
+    #[error("the views can not be opened")]
+    Views(#[source] StoreError),
+    /// The views can not be fed.
+    #[error("the views can not be brought up to date; `browserspace rebuild` makes them anew from the log")]
+    Projector(#[source] projections::ProjectorError),
     /// The actors did not recover.
     #[error("the Spaces can not be recovered from the log")]
     Actors(#[from] actors::StartError),
@@ -110,10 +115,11 @@ pub struct Server {
     new_token_file: Option<PathBuf>,
     drain_time: Duration,
     spaces: Spaces,
-    projector: Projector,
+    projector: JoinHandle<Result<(), projections::ProjectorError>>,
     store: Store,
     log: Arc<SegmentLog>,
     stopping: CancellationToken,
+    projector_stopping: CancellationToken,
     http: JoinHandle<io::Result<()>>,
 }
 
@@ -123,14 +129,16 @@ pub struct Server {
 /// [`StartError`]: each says what to do.
 pub async fn start(config: Config, metrics: PrometheusHandle) -> Result<Server, StartError> {
     let data_dir = prepare_folder(&config.data_dir)?;
-    let log = Arc::new(open(&config).await?);
+    let store = open_views(&views_file(&data_dir)).await?;
+    let log = Arc::new(open(&config, store.views().checkpoint()).await?);
     let port = |source| StartError::Port { address: config.listen, source };
     let listener = TcpListener::bind(config.listen).await.map_err(port)?;
     let address = listener.local_addr().map_err(port)?;
-    let store = Store::open(&views_file(&data_dir)).await.map_err(StartError::Views)?;
     let shared: Arc<dyn EventLog> = Arc::<SegmentLog>::clone(&log);
-    let projector = Projector::start(store.clone(), Arc::clone(&shared)).await.map_err(StartError::Views)?;
-    let views = Views::new(&store, &projector);
+    let projector =
+        Projector::open(store.clone(), Arc::clone(&shared)).await.map_err(StartError::Projector)?;
+    let projector_stopping = CancellationToken::new();
+    let projector = tokio::spawn(projector.run(projector_stopping.clone()));
     let first_start = first_start::is_owed(&data_dir, log.as_ref())?;
     let parts = Parts { log: Arc::clone(&shared), data_dir: data_dir.clone(), config: config.actors() };
     let spaces = Spaces::start(parts).await?;
@@ -145,9 +153,9 @@ pub async fn start(config: Config, metrics: PrometheusHandle) -> Result<Server, 
     let stopping = CancellationToken::new();
     let state = AppState {
         spaces: spaces.clone(),
-        views,
+        views: store.views(),
         log: shared,
-        config: config.http(),
+        config: config.http,
         metrics,
         stopping: stopping.clone(),
     };
@@ -164,6 +172,7 @@ pub async fn start(config: Config, metrics: PrometheusHandle) -> Result<Server, 
         store,
         log,
         stopping,
+        projector_stopping,
         http,
     };
     server.write_record()?;
@@ -194,20 +203,25 @@ impl Server {
 
     /// Drains, then stops everything in reverse order. Returns within the drain time and a margin, whatever is stuck.
     pub async fn stop(self) {
-        let Self { spaces, projector, store, log, stopping, mut http, data_dir, drain_time, .. } = self;
+        let Self { spaces, projector, store, log, mut http, drain_time, .. } = self;
         // While tasks end, their clients still get their answers; new work is refused by the actors.
         if tokio::time::timeout(drain_time + DRAIN_MARGIN, spaces.drain(drain_time)).await.is_err() {
             error!("The drain did not end in time; what is left is recovered at the next start.");
         }
-        stopping.cancel();
+        self.stopping.cancel();
         if !http.is_finished() && tokio::time::timeout(HTTP_STOP_TIMEOUT, &mut http).await.is_err() {
             warn!("Some requests did not end in time.");
             http.abort();
         }
-        projector.stop().await;
+        self.projector_stopping.cancel();
+        if tokio::time::timeout(PROJECTOR_STOP_TIMEOUT, projector).await.is_err() {
+            warn!(
+                "The projector did not end in time; the views go on from their checkpoint at the next start."
+            );
+        }
         store.close().await;
         log.close().await;
-        if let Err(source) = fs::remove_file(data_dir.join(SERVER_FILE)) {
+        if let Err(source) = fs::remove_file(self.data_dir.join(SERVER_FILE)) {
             warn!(error = %source, "The server's record could not be removed.");
         }
     }
@@ -232,14 +246,27 @@ pub fn count_events(data_dir: &Path) -> Result<Option<u64>, OpenError> {
     verify(&folder).map(|verified| Some(verified.head.0))
 }
 
-async fn open(config: &Config) -> Result<SegmentLog, StartError> {
+/// Opens the log, which must reach at least as far as the views have seen it: a log that lost its end is not opened.
+async fn open(config: &Config, seen: Position) -> Result<SegmentLog, StartError> {
     let config = config.clone();
-    let opening = tokio::task::spawn_blocking(move || match open_log(&config) {
+    let opening = tokio::task::spawn_blocking(move || match open_log(&config, seen) {
         Err(OpenError::Locked(_)) => Err(StartError::Locked(config.data_dir)),
         Err(error) => Err(StartError::Log(error)),
         Ok(log) => Ok(log),
     });
     opening.await.expect("opening the log does not panic")
+}
+
+/// Opens the views. Damaged ones, or those of another version, are made anew: the log holds all that was in them.
+async fn open_views(path: &Path) -> Result<Store, StartError> {
+    match Store::open(path).await {
+        Err(error) if error.is_cured_by_rebuild() => {
+            warn!(%error, "The views can not be used; they are folded anew from the log.");
+            Store::remove(path).map_err(StartError::Views)?;
+            Store::open(path).await.map_err(StartError::Views)
+        }
+        opened => opened.map_err(StartError::Views),
+    }
 }
 
 /// Makes the folder if needed, closed to others, and gives its absolute path.

@@ -34,8 +34,9 @@ impl Client {
             return Ok(None);
         }
         let path = data_dir.join(OPERATOR_TOKEN_FILE);
-        let token = std::fs::read_to_string(&path)
-            .with_context(|| format!("a server is running, but its operator token {} can not be read", path.display()))?;
+        let token = std::fs::read_to_string(&path).with_context(|| {
+            format!("a server is running, but its operator token {} can not be read", path.display())
+        })?;
         Ok(Some(Self { http, base: format!("{address}/api/v1"), token: token.trim().to_owned() }))
     }
 
@@ -50,7 +51,8 @@ impl Client {
     }
 
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<Value> {
-        let answer = request.bearer_auth(&self.token).send().await.context("the server could not be asked")?;
+        let answer =
+            request.bearer_auth(&self.token).send().await.context("the server could not be asked")?;
         let status = answer.status();
         let body: Value = answer.json().await.unwrap_or_default();
         if status.is_success() {
@@ -58,6 +60,11 @@ impl Client {
         }
         let message = body["error"]["message"].as_str().unwrap_or("no reason given");
         let code = body["error"]["code"].as_str().unwrap_or("no code");
-        bail!("the server refused: {} ({}, HTTP {})", print::escaped(message), print::escaped(code), status.as_u16())
+        bail!(
+            "the server refused: {} ({}, HTTP {})",
+            print::escaped(message),
+            print::escaped(code),
+            status.as_u16()
+        )
     }
 }

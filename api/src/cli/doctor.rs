@@ -74,7 +74,10 @@ fn data_folder(folder: &Path) -> Finding {
         };
     }
     if !folder.is_dir() {
-        return Fail(format!("{} is not a folder", folder.display()), "name another one with --data-dir".to_owned());
+        return Fail(
+            format!("{} is not a folder", folder.display()),
+            "name another one with --data-dir".to_owned(),
+        );
     }
     if may_write(folder) {
         Good(format!("{} is writable", folder.display()))
@@ -92,14 +95,18 @@ fn path_for_browsers(folder: &Path) -> Finding {
         return Good("browsers run as you".to_owned());
     }
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    let closed = absolute.ancestors().skip(1).find(|ancestor| {
-        ancestor.metadata().is_ok_and(|found| found.permissions().mode() & 0o001 == 0)
-    });
+    let closed = absolute
+        .ancestors()
+        .skip(1)
+        .find(|ancestor| ancestor.metadata().is_ok_and(|found| found.permissions().mode() & 0o001 == 0));
     match closed {
         None => Good("open for the users that browsers run as".to_owned()),
         Some(closed) => Fail(
             format!("{} is closed for the users that browsers run as", closed.display()),
-            format!("chmod o+x {}, or name a data folder elsewhere, as in /var/lib/browserspace", closed.display()),
+            format!(
+                "chmod o+x {}, or name a data folder elsewhere, as in /var/lib/browserspace",
+                closed.display()
+            ),
         ),
     }
 }
@@ -155,7 +162,7 @@ fn user(config: &Config) -> Finding {
 
 fn browser(config: &Config) -> Finding {
     let advice = || "install one: apt-get install chromium; or name it with --chromium PATH".to_owned();
-    let program = match actors::runtime::find_chromium(config.chromium.as_deref()) {
+    let program = match actors::runtime::find_executable(config.chromium.as_deref()) {
         Ok(program) => program,
         Err(error) => return Fail(format!("{error:#}"), advice()),
     };
@@ -188,9 +195,10 @@ fn sandbox(config: &Config) -> Finding {
     .find(|(path, bad, _)| setting(path) == Some(*bad));
     match off {
         None => Good("user namespaces are there; Chromium's sandbox is on".to_owned()),
-        Some((path, _, _)) if config.allow_no_sandbox => {
-            Warn(format!("{path} turns user namespaces off; browsers run without a sandbox"), "only for pages you trust")
-        }
+        Some((path, _, _)) if config.allow_no_sandbox => Warn(
+            format!("{path} turns user namespaces off; browsers run without a sandbox"),
+            "only for pages you trust",
+        ),
         Some((path, _, remedy)) => Fail(
             format!("{path} turns user namespaces off, and Chromium's sandbox needs them"),
             format!("{remedy}; or, for pages you trust, --allow-no-sandbox"),

@@ -79,9 +79,7 @@ pub fn main() -> ExitCode {
 
 /// Whether the reader of our output has gone, as `head` does: that is no failure of ours.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<std::io::Error>()
-        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 /// The async runtime of the commands that wait for something.

@@ -13,7 +13,7 @@ use futures::StreamExt;
 use super::{block_on, print};
 use crate::{
     config::{Config, FolderFlags},
-    http::EventBody,
+    http::wire::event::EventBody,
     offline,
 };
 
@@ -58,7 +58,10 @@ pub(super) fn replay(options: &Options) -> Result<ExitCode> {
             }
         };
         if let (0, Some(space)) = (printed, options.space) {
-            eprintln!("browserspace: the log has no event of {space} after position {}", options.after_position);
+            eprintln!(
+                "browserspace: the log has no event of {space} after position {}",
+                options.after_position
+            );
         }
         Ok(())
     })?;
@@ -98,7 +101,10 @@ fn write_event(output: &mut impl Write, event: &RecordedEvent, options: &Options
     let line = if options.space.is_some() {
         format!("{:>6}  {}  ", event.sequence.0, body.recorded_at)
     } else {
-        format!("{:>8}  {}  {:<37} {:>5}  ", event.position.0, body.recorded_at, event.stream, event.sequence.0)
+        format!(
+            "{:>8}  {}  {:<37} {:>5}  ",
+            event.position.0, body.recorded_at, event.stream, event.sequence.0
+        )
     };
     let task = body.task_id.as_deref().map(|task| format!("{task}  ")).unwrap_or_default();
     let text = format!("{line}{:<17} {task}{}", print::escaped(&body.kind), print::fields(&body.payload));

@@ -44,7 +44,7 @@ async fn run(config: Config, telemetry: &Telemetry) -> Result<()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("signals can not be caught")?;
     info!(configuration = %config.printable(), version = env!("CARGO_PKG_VERSION"), "Starting.");
     let starting = server::start(config, telemetry.metrics());
-    let server = tokio::select! {
+    let mut server = tokio::select! {
         server = starting => server?,
         () = either(&mut terminate, &mut interrupt) => {
             info!("Stopped before the start was complete.");

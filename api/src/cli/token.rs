@@ -150,7 +150,13 @@ async fn create_offline(config: &Config, create: &Create) -> Result<()> {
     let expires_at = expires_at(create)?;
     let offline = Offline::open(config)?;
     let outcome = offline
-        .issue_token(&create.workspace, create.role.into(), &create.owner_id, create.all_workspaces, expires_at)
+        .issue_token(
+            &create.workspace,
+            create.role.into(),
+            &create.owner_id,
+            create.all_workspaces,
+            expires_at,
+        )
         .await;
     offline.close().await;
     let (id, token) = outcome?;
@@ -175,7 +181,9 @@ async fn list_running(client: &Client, list: &List) -> Result<()> {
 }
 
 async fn revoke_running(client: &Client, revoke: &Revoke) -> Result<()> {
-    client.post(&format!("/workspaces/{}/tokens/{}/revoke", revoke.workspace, revoke.token), &json!({})).await?;
+    client
+        .post(&format!("/workspaces/{}/tokens/{}/revoke", revoke.workspace, revoke.token), &json!({}))
+        .await?;
     println!("{} is revoked", revoke.token);
     Ok(())
 }
@@ -197,9 +205,11 @@ fn print_tokens(tokens: &[Value], json: bool) {
 
 fn row(token: &Value) -> Vec<String> {
     let text = |key: &str| token[key].as_str().map_or_else(|| "–".to_owned(), print::escaped);
-    let scope = if token["all_workspaces"] == true { "all Workspaces".to_owned() } else { text("workspace_id") };
+    let scope =
+        if token["all_workspaces"] == true { "all Workspaces".to_owned() } else { text("workspace_id") };
     let state = if token["revoked_at"].is_string() { "revoked" } else { "valid" };
-    let cells = [text("token_id"), text("role"), text("owner_id"), scope, text("created_at"), text("expires_at")];
+    let cells =
+        [text("token_id"), text("role"), text("owner_id"), scope, text("created_at"), text("expires_at")];
     cells.into_iter().chain([state.to_owned()]).collect()
 }
 

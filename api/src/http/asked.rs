@@ -117,7 +117,11 @@ impl FromRequestParts<App> for Asked {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
-        Ok(parts.extensions.get::<Self>().expect("`authenticate` is around every route that asks for it").clone())
+        Ok(parts
+            .extensions
+            .get::<Self>()
+            .expect("`authenticate` is around every route that asks for it")
+            .clone())
     }
 }
 

@@ -1,7 +1,10 @@
 //! Bindings of a Workspace: list, grant, revoke.
 
 use actors::spaces::GrantBinding;
-use axum::{extract::State, http::{HeaderMap, StatusCode}};
+use axum::{
+    extract::State,
+    http::{HeaderMap, StatusCode},
+};
 use eventlog::{Role, id::BindingId};
 
 use super::{
@@ -76,5 +79,8 @@ async fn known(
     reads::absorbed(app, position).await?;
     let id = binding.to_string();
     let bindings = reads::bindings(app, &entered.workspace).await?;
-    bindings.into_iter().find(|binding| binding.binding_id == id).ok_or_else(|| Problem::new(Code::BindingNotFound))
+    bindings
+        .into_iter()
+        .find(|binding| binding.binding_id == id)
+        .ok_or_else(|| Problem::new(Code::BindingNotFound))
 }

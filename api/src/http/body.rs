@@ -35,7 +35,10 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
         let bytes = Bytes::from_request(request, state).await;
         Ok(Self(match bytes {
             Ok(bytes) if bytes.is_empty() || is_json => Ok(bytes),
-            Ok(_) => Err(not_as_documented(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/json")),
+            Ok(_) => Err(not_as_documented(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "the body must be application/json",
+            )),
             Err(rejection) if rejection.into_response().status() == StatusCode::PAYLOAD_TOO_LARGE => {
                 Err(not_as_documented(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than it may be"))
             }
@@ -169,7 +172,8 @@ pub(crate) fn whole_text(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<
     move |text| {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let number = text.parse().ok().filter(|number| digits && range.contains(number));
-        number.ok_or_else(|| format!("must be a whole number from {} to {}", range.start(), range.end()).into())
+        number
+            .ok_or_else(|| format!("must be a whole number from {} to {}", range.start(), range.end()).into())
     }
 }
 
@@ -192,7 +196,9 @@ pub(crate) fn choice<T: Copy>(words: &'static [(&'static str, T)]) -> impl Fn(Js
 }
 
 /// The same, from a parameter.
-pub(crate) fn choice_text<T: Copy>(words: &'static [(&'static str, T)]) -> impl Fn(&str) -> Result<T, Phrase> {
+pub(crate) fn choice_text<T: Copy>(
+    words: &'static [(&'static str, T)],
+) -> impl Fn(&str) -> Result<T, Phrase> {
     move |text| {
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
         found.ok_or_else(|| {
@@ -396,8 +402,14 @@ mod tests {
             ("{\"timeout_seconds\": 1, \"a\\u001b[31m SECRET\": 1}", "(a name that is not shown)"),
             ("{\"timeout_seconds\": 1, \"network_policy\": [\"SECRET\"]}", "network_policy"),
             ("{\"timeout_seconds\": 1, \"network_policy\": {\"x\": 1}}", "network_policy.x"),
-            ("{\"timeout_seconds\": 1, \"network_policy\": {\"allow\": [\"SECRET\", 1]}}", "network_policy.allow"),
-            ("{\"timeout_seconds\": 1, \"network_policy\": {\"allow\": [\"SECRET\", \"SECRET\"]}}", "network_policy.allow"),
+            (
+                "{\"timeout_seconds\": 1, \"network_policy\": {\"allow\": [\"SECRET\", 1]}}",
+                "network_policy.allow",
+            ),
+            (
+                "{\"timeout_seconds\": 1, \"network_policy\": {\"allow\": [\"SECRET\", \"SECRET\"]}}",
+                "network_policy.allow",
+            ),
             ("[]", "body"),
         ] {
             let problem = read(body).expect_err(body);
@@ -418,7 +430,8 @@ mod tests {
         };
         assert_eq!(read("limit=7"), Ok(Some(7)));
         assert_eq!(read(""), Ok(None));
-        for bad in ["limit=0", "limit=101", "limit=%2B7", "limit=-1", "limit=x", "limit=7&limit=8", "page=1"] {
+        for bad in ["limit=0", "limit=101", "limit=%2B7", "limit=-1", "limit=x", "limit=7&limit=8", "page=1"]
+        {
             assert_eq!(read(bad).expect_err(bad).code(), Code::InvalidRequest);
         }
     }

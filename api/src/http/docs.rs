@@ -119,10 +119,7 @@ fn operation(page: &mut String, path: &str, method: &str, operation: &Value) {
     }
     page.push_str("<table><tr><th>Status</th><th>Answer</th></tr>");
     for (status, response) in operation["responses"].as_object().into_iter().flatten() {
-        put(
-            page,
-            format_args!("<tr><td>{}</td><td>{}", escape(status), escaped(&response["description"])),
-        );
+        put(page, format_args!("<tr><td>{}</td><td>{}", escape(status), escaped(&response["description"])));
         if let Some(name) = reference(response) {
             put(page, format_args!(" <a href=\"#{0}\"><code>{0}</code></a>", escape(&name)));
         }
@@ -135,10 +132,9 @@ fn operation(page: &mut String, path: &str, method: &str, operation: &Value) {
 fn reference(of: &Value) -> Option<String> {
     fn find(value: &Value) -> Option<&str> {
         match value {
-            Value::Object(fields) => fields
-                .get("$ref")
-                .and_then(Value::as_str)
-                .or_else(|| fields.values().find_map(find)),
+            Value::Object(fields) => {
+                fields.get("$ref").and_then(Value::as_str).or_else(|| fields.values().find_map(find))
+            }
             Value::Array(values) => values.iter().find_map(find),
             _ => None,
         }

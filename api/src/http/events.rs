@@ -54,7 +54,11 @@ async fn must_read(app: &App, entered: &Entered, space: SpaceId) -> Result<(), P
     let first = app.log.read_stream(&StreamId::Space(space), Sequence(1)).next().await.transpose()?;
     match first.map(|recorded| recorded.event) {
         Some(Event::Space(SpaceEvent::Opened { workspace, owner, .. })) if workspace == entered.workspace => {
-            if entered.caller.may_read(&workspace, &owner) { Ok(()) } else { Err(Problem::new(Code::Forbidden)) }
+            if entered.caller.may_read(&workspace, &owner) {
+                Ok(())
+            } else {
+                Err(Problem::new(Code::Forbidden))
+            }
         }
         _ => Err(Problem::new(Code::SpaceNotFound)),
     }

@@ -42,7 +42,10 @@ const SAFETY: [(HeaderName, &str); 4] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
     (header::CACHE_CONTROL, "no-store"),
-    (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    ),
 ];
 
 /// One request and its answer.
@@ -99,7 +102,8 @@ pub(crate) async fn surround(State(app): State<App>, mut request: Request, next:
 }
 
 fn finish_headers(response: &mut Response, exchange: &Exchange, trace: &Trace) {
-    let answered = response.extensions().get::<AnsweredPosition>().map_or(Position::ZERO, |position| position.0);
+    let answered =
+        response.extensions().get::<AnsweredPosition>().map_or(Position::ZERO, |position| position.0);
     let position = exchange.head.max(answered);
     let headers = response.headers_mut();
     let own = [
@@ -126,11 +130,8 @@ fn report(response: &Response, method: &Method, route: &str, exchange: &Exchange
         span.record("otel.status_code", "ERROR");
     }
     let method = known_method(method);
-    let labels = [
-        ("method", method.to_owned()),
-        ("route", route.to_owned()),
-        ("status", status.as_u16().to_string()),
-    ];
+    let labels =
+        [("method", method.to_owned()), ("route", route.to_owned()), ("status", status.as_u16().to_string())];
     metrics::counter!("browserspace_http_requests_total", &labels).increment(1);
     metrics::histogram!("browserspace_http_request_duration_seconds", "method" => method, "route" => route.to_owned())
         .record(took.as_secs_f64());

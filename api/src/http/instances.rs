@@ -1,7 +1,10 @@
 //! Browser instances: list, register, retire. No endpoint, path or pid is shown.
 
 use actors::{Scope, spaces::RegisterInstance};
-use axum::{extract::State, http::{HeaderMap, StatusCode}};
+use axum::{
+    extract::State,
+    http::{HeaderMap, StatusCode},
+};
 use eventlog::{
     Json, Position,
     event::instance::{Bundle, InstanceKind, NetworkPolicy},
@@ -73,7 +76,11 @@ async fn is_bound(
 }
 
 /// An instance, if this caller may see it; else one that does not exist.
-pub(crate) async fn visible(app: &App, asked: &Asked, instance: InstanceId) -> Result<wire::Instance, Problem> {
+pub(crate) async fn visible(
+    app: &App,
+    asked: &Asked,
+    instance: InstanceId,
+) -> Result<wire::Instance, Problem> {
     reads::absorbed(app, asked.exchange.head).await?;
     let missing = || Problem::new(Code::InstanceNotFound);
     let row = reads::instance(app, instance).await?.ok_or_else(missing)?;

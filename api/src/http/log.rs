@@ -44,7 +44,9 @@ pub(crate) async fn events(
         return Err(Problem::new(Code::InvalidCursor).detail("head", head.0));
     }
     if !live {
-        return page(&app, &asked.caller.scope, Position(after), head, limit).await.map(|page| page.into_response());
+        return page(&app, &asked.caller.scope, Position(after), head, limit)
+            .await
+            .map(|page| page.into_response());
     }
     let scope = asked.caller.scope.clone();
     let events = app.log.follow(Position(after).next());

@@ -103,7 +103,9 @@ impl From<ViewError> for Problem {
 
 /// Events that the views are behind the log, where they still move.
 pub(crate) fn lag(app: &App) -> Result<u64, Problem> {
-    app.views.lag().map_err(|_| Problem::new(Code::Overloaded).saying("the views have stopped; an operator must look"))
+    app.views
+        .lag()
+        .map_err(|_| Problem::new(Code::Overloaded).saying("the views have stopped; an operator must look"))
 }
 
 pub(crate) async fn space(app: &App, space: SpaceId) -> Result<Option<SpaceRow>, Problem> {

@@ -104,7 +104,10 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let key = value.to_str().ok().filter(|key| (1..=IDEMPOTENCY_KEY_BYTES_MAX).contains(&key.len()));
     match (key, values.next()) {
         (Some(key), None) => Ok(Some(key.to_owned())),
-        _ => Err(Problem::invalid("Idempotency-Key", "must stand there once, with 1 to 255 printable characters")),
+        _ => Err(Problem::invalid(
+            "Idempotency-Key",
+            "must stand there once, with 1 to 255 printable characters",
+        )),
     }
 }
 

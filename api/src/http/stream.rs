@@ -71,7 +71,10 @@ impl End {
 pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
     headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
         value.split(',').any(|range| {
-            range.split(';').next().is_some_and(|range| range.trim().eq_ignore_ascii_case("text/event-stream"))
+            range
+                .split(';')
+                .next()
+                .is_some_and(|range| range.trim().eq_ignore_ascii_case("text/event-stream"))
         })
     })
 }
@@ -117,7 +120,8 @@ pub(crate) fn serve(
     let end = stream::once(async move { last_words.lock().take() }).filter_map(|frame| async { frame });
     let body = ReceiverStream::new(frames).chain(end).map(Ok::<_, Infallible>);
     let heartbeat = Duration::from_secs(app.config.heartbeat_seconds);
-    let mut response = Sse::new(body).keep_alive(KeepAlive::new().interval(heartbeat).text("heartbeat")).into_response();
+    let mut response =
+        Sse::new(body).keep_alive(KeepAlive::new().interval(heartbeat).text("heartbeat")).into_response();
     // Proxies in front must not collect what should be live.
     let unbuffered = axum::http::HeaderValue::from_static("no");
     response.headers_mut().insert(HeaderName::from_static("x-accel-buffering"), unbuffered);

@@ -44,7 +44,8 @@ pub(crate) async fn submit(
     span.record("task.id", tracing::field::display(submitted.task.task));
     let mut response = answer(&app, submitted, wait).await.into_response();
     if let Some(wait) = wait {
-        let applied = HeaderValue::from_str(&format!("wait={}", wait.as_secs())).expect("digits are a header value");
+        let applied =
+            HeaderValue::from_str(&format!("wait={}", wait.as_secs())).expect("digits are a header value");
         response.headers_mut().insert(PREFERENCE_APPLIED, applied);
     }
     Ok(response)

@@ -1,7 +1,10 @@
 //! Tokens of a Workspace: list, issue (the text is shown this once), revoke.
 
 use actors::spaces::IssueToken;
-use axum::{extract::State, http::{HeaderMap, StatusCode}};
+use axum::{
+    extract::State,
+    http::{HeaderMap, StatusCode},
+};
 use eventlog::{Json, Role, Timestamp, id::TokenId};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 

@@ -102,7 +102,12 @@ impl Parameter {
     }
 }
 
-const fn parameter(name: &'static str, place: &'static str, shape: Shape, description: &'static str) -> Parameter {
+const fn parameter(
+    name: &'static str,
+    place: &'static str,
+    shape: Shape,
+    description: &'static str,
+) -> Parameter {
     Parameter { name, place, description, shape }
 }
 
@@ -115,15 +120,50 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     parameter("instance_id", "path", Shape::Id("ins_"), "The browser instance."),
     parameter("binding_id", "path", Shape::Id("bnd_"), "The binding."),
     parameter("token_id", "path", Shape::Id("tok_"), "The token's id, not its text."),
-    parameter("limit", "query", Shape::Number(1, 100), "Entries of a page: 20 where not given, 100 for events."),
+    parameter(
+        "limit",
+        "query",
+        Shape::Number(1, 100),
+        "Entries of a page: 20 where not given, 100 for events.",
+    ),
     parameter("cursor", "query", Shape::Text, "The `next` of the page before."),
     parameter("status", "query", Shape::Status, "Only Spaces that stand like this."),
-    parameter("after_sequence", "query", Shape::Number(0, u64::MAX), "Only events after this sequence. Default: 0."),
-    parameter("after_position", "query", Shape::Number(0, u64::MAX), "Only events after this position. Default: 0."),
-    parameter("Idempotency-Key", "header", Shape::Text, "1 to 255 characters; a repeat with the same key gives the first Space."),
-    parameter("Prefer", "header", Shape::Text, "`wait=N`: answer once the task has ended, or after N seconds (at most 60)."),
-    parameter("Last-Event-ID", "header", Shape::Number(0, u64::MAX), "Where a stream was cut; it goes on after this id."),
-    parameter("x-min-position", "header", Shape::Number(0, u64::MAX), "Wait (at most 2 s) until this position is known, else 503."),
+    parameter(
+        "after_sequence",
+        "query",
+        Shape::Number(0, u64::MAX),
+        "Only events after this sequence. Default: 0.",
+    ),
+    parameter(
+        "after_position",
+        "query",
+        Shape::Number(0, u64::MAX),
+        "Only events after this position. Default: 0.",
+    ),
+    parameter(
+        "Idempotency-Key",
+        "header",
+        Shape::Text,
+        "1 to 255 characters; a repeat with the same key gives the first Space.",
+    ),
+    parameter(
+        "Prefer",
+        "header",
+        Shape::Text,
+        "`wait=N`: answer once the task has ended, or after N seconds (at most 60).",
+    ),
+    parameter(
+        "Last-Event-ID",
+        "header",
+        Shape::Number(0, u64::MAX),
+        "Where a stream was cut; it goes on after this id.",
+    ),
+    parameter(
+        "x-min-position",
+        "header",
+        Shape::Number(0, u64::MAX),
+        "Wait (at most 2 s) until this position is known, else 503.",
+    ),
 ];
 
 /// The groups of operations.
@@ -140,13 +180,23 @@ pub(super) const TAGS: &[(&str, &str)] = &[
 const SPACE: &str = "/api/v1/workspaces/{workspace_id}/browser-spaces/{space_id}";
 
 macro_rules! space_path {
-    ($rest:literal) => { concat!("/api/v1/workspaces/{workspace_id}/browser-spaces/{space_id}", $rest) };
+    ($rest:literal) => {
+        concat!("/api/v1/workspaces/{workspace_id}/browser-spaces/{space_id}", $rest)
+    };
 }
 macro_rules! workspace_path {
-    ($rest:literal) => { concat!("/api/v1/workspaces/{workspace_id}", $rest) };
+    ($rest:literal) => {
+        concat!("/api/v1/workspaces/{workspace_id}", $rest)
+    };
 }
 
-const fn get(path: &'static str, tag: &'static str, id: &'static str, reply: Reply, summary: &'static str) -> Operation {
+const fn get(
+    path: &'static str,
+    tag: &'static str,
+    id: &'static str,
+    reply: Reply,
+    summary: &'static str,
+) -> Operation {
     Operation {
         method: "get",
         path,
@@ -163,7 +213,13 @@ const fn get(path: &'static str, tag: &'static str, id: &'static str, reply: Rep
     }
 }
 
-const fn post(path: &'static str, tag: &'static str, id: &'static str, reply: Reply, summary: &'static str) -> Operation {
+const fn post(
+    path: &'static str,
+    tag: &'static str,
+    id: &'static str,
+    reply: Reply,
+    summary: &'static str,
+) -> Operation {
     Operation { method: "post", parameters: &[], ..get(path, tag, id, reply, summary) }
 }
 
@@ -177,7 +233,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
         description: "An agent sees its own Spaces, operators and auditors all of the Workspace; newest first.",
         parameters: &["limit", "status", "cursor", "x-min-position"],
         refuses: &[Code::InvalidCursor],
-        ..get(workspace_path!("/browser-spaces"), "Spaces", "list_spaces", Reply::List("Space"), "List Spaces")
+        ..get(
+            workspace_path!("/browser-spaces"),
+            "Spaces",
+            "list_spaces",
+            Reply::List("Space"),
+            "List Spaces",
+        )
     },
     Operation {
         description: "Holds the instance in the same step, or refuses: never a shared browser, never another one.",
@@ -193,7 +255,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
             Code::CapabilityUnknown,
             Code::CapabilityNotGranted,
         ],
-        ..post(workspace_path!("/browser-spaces"), "Spaces", "create_space", Reply::One("Space"), "Create a Space")
+        ..post(
+            workspace_path!("/browser-spaces"),
+            "Spaces",
+            "create_space",
+            Reply::One("Space"),
+            "Create a Space",
+        )
     },
     Operation {
         description: "When it is its owner who asks, this also keeps the Space from being closed as idle.",
@@ -222,7 +290,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
                       gives the same task.",
         parameters: &["Prefer"],
         body: Some(("SubmitTask", true)),
-        answers: &[(202, "Accepted; it goes on."), (200, "Ended, or submitted before with the same request_id.")],
+        answers: &[
+            (202, "Accepted; it goes on."),
+            (200, "Ended, or submitted before with the same request_id."),
+        ],
         refuses: &[
             Code::SpaceClosed,
             Code::SpaceTaskInProgress,
@@ -248,10 +319,22 @@ pub(super) const OPERATIONS: &[Operation] = &[
         refuses: &[Code::InvalidCursor, Code::CorruptStream, Code::LogUnavailable],
         ..get(space_path!("/events"), "Events", "space_events", Reply::Events, "Read a Space's events")
     },
-    get(space_path!("/artifacts"), "Artifacts", "list_artifacts", Reply::List("Artifact"), "List a Space's artifacts"),
+    get(
+        space_path!("/artifacts"),
+        "Artifacts",
+        "list_artifacts",
+        Reply::List("Artifact"),
+        "List a Space's artifacts",
+    ),
     Operation {
         refuses: &[Code::ArtifactNotFound],
-        ..get(space_path!("/artifacts/{artifact_id}"), "Artifacts", "get_artifact", Reply::File, "Get an artifact's bytes")
+        ..get(
+            space_path!("/artifacts/{artifact_id}"),
+            "Artifacts",
+            "get_artifact",
+            Reply::File,
+            "Get an artifact's bytes",
+        )
     },
     get(workspace_path!("/bindings"), "Access", "list_bindings", Reply::List("Binding"), "List bindings"),
     Operation {
@@ -259,13 +342,25 @@ pub(super) const OPERATIONS: &[Operation] = &[
         body: Some(("GrantBinding", true)),
         answers: &[(201, "Granted.")],
         refuses: &[Code::InstanceNotFound, Code::InstanceRetired, Code::CapabilityUnknown],
-        ..post(workspace_path!("/bindings"), "Access", "grant_binding", Reply::One("Binding"), "Grant a binding")
+        ..post(
+            workspace_path!("/bindings"),
+            "Access",
+            "grant_binding",
+            Reply::One("Binding"),
+            "Grant a binding",
+        )
     },
     Operation {
         description: "For operators. Idempotent; open Spaces keep what they hold.",
         body: Some(("Nothing", false)),
         refuses: &[Code::BindingNotFound],
-        ..post(workspace_path!("/bindings/{binding_id}/revoke"), "Access", "revoke_binding", Reply::One("Binding"), "Revoke a binding")
+        ..post(
+            workspace_path!("/bindings/{binding_id}/revoke"),
+            "Access",
+            "revoke_binding",
+            Reply::One("Binding"),
+            "Revoke a binding",
+        )
     },
     Operation {
         description: "For operators and auditors. Never the text of a token.",
@@ -281,17 +376,35 @@ pub(super) const OPERATIONS: &[Operation] = &[
         description: "For operators. Idempotent; open event streams of the token end.",
         body: Some(("Nothing", false)),
         refuses: &[Code::TokenNotFound],
-        ..post(workspace_path!("/tokens/{token_id}/revoke"), "Access", "revoke_token", Reply::One("Token"), "Revoke a token")
+        ..post(
+            workspace_path!("/tokens/{token_id}/revoke"),
+            "Access",
+            "revoke_token",
+            Reply::One("Token"),
+            "Revoke a token",
+        )
     },
     Operation {
         description: "Those that a Workspace of yours may reserve.",
-        ..get("/api/v1/browser-instances", "Instances", "list_instances", Reply::List("Instance"), "List browser instances")
+        ..get(
+            "/api/v1/browser-instances",
+            "Instances",
+            "list_instances",
+            Reply::List("Instance"),
+            "List browser instances",
+        )
     },
     Operation {
         description: "For operators.",
         body: Some(("RegisterInstance", true)),
         answers: &[(201, "Registered.")],
-        ..post("/api/v1/browser-instances", "Instances", "register_instance", Reply::One("Instance"), "Register a browser instance")
+        ..post(
+            "/api/v1/browser-instances",
+            "Instances",
+            "register_instance",
+            Reply::One("Instance"),
+            "Register a browser instance",
+        )
     },
     Operation {
         description: "For operators. It takes no new Space; one that holds it is closed.",
@@ -307,7 +420,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         parameters: &[],
-        ..get("/api/v1/capabilities", "Server", "list_capabilities", Reply::List("Capability"), "List what a Space can be asked to do")
+        ..get(
+            "/api/v1/capabilities",
+            "Server",
+            "list_capabilities",
+            Reply::List("Capability"),
+            "List what a Space can be asked to do",
+        )
     },
     Operation {
         description: "For operators and auditors: what belongs to their Workspaces. As a stream, `id` is the position. A page may \

@@ -11,7 +11,13 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ("RegisterInstance", register_instance()),
         ("GrantBinding", grant_binding()),
         ("IssueToken", issue_token()),
-        ("Drain", object(&[], json!({ "deadline_seconds": whole(0, 600, "Running tasks may go on for so long. Default: 30.") }))),
+        (
+            "Drain",
+            object(
+                &[],
+                json!({ "deadline_seconds": whole(0, 600, "Running tasks may go on for so long. Default: 30.") }),
+            ),
+        ),
         ("Nothing", object(&[], json!({}))),
     ]
 }

@@ -13,14 +13,13 @@ pub(crate) fn generate() -> Result<()> {
     let mut steps = Steps::default();
     let outcome = steps
         .step("docs/openapi.json and docs/errors.md", || {
-            let args =
-                ["nextest", "run", "--locked", "-p", "api", "--lib", "--no-tests", "pass", "generated"];
-            run_with("cargo", &args, &[("BROWSERSPACE_GENERATE", "1")])
+            let args = ["nextest", "run", "--locked", "-p", "api", "--lib", "--no-tests", "pass"];
+            run_with("cargo", &args, &[("BROWSERSPACE_REWRITE_GENERATED", "1")])
         })
         .and_then(|()| {
             steps.step("golden events (new kinds only)", || {
                 let args = ["nextest", "run", "--locked", "-p", "eventlog", "--no-tests", "pass", "golden"];
-                run_with("cargo", &args, &[("BROWSERSPACE_GENERATE", "1")])
+                run_with("cargo", &args, &[("GOLDEN_WRITE", "1")])
             })
         });
     steps.summary();

@@ -1,6 +1,7 @@
 //! Events as they go over the wire. Every field of every event is named here, so that a new one does not compile until
 //! somebody has decided whether a client may see it.
 
+use eventlog::event::instance::LossReason;
 use eventlog::{
     Event, InstanceEvent, Principal, RecordedEvent, ServerEvent, SpaceEvent, StreamId, WorkspaceEvent,
     event::{
@@ -9,7 +10,6 @@ use eventlog::{
     },
     id::TaskId,
 };
-use eventlog::event::instance::LossReason;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -103,7 +103,10 @@ impl EventBody {
 
 /// Every kind that an event may have, of all streams.
 pub(crate) fn kinds() -> impl Iterator<Item = &'static str> {
-    [SpaceEvent::KINDS, InstanceEvent::KINDS, WorkspaceEvent::KINDS, ServerEvent::KINDS].into_iter().flatten().copied()
+    [SpaceEvent::KINDS, InstanceEvent::KINDS, WorkspaceEvent::KINDS, ServerEvent::KINDS]
+        .into_iter()
+        .flatten()
+        .copied()
 }
 
 fn principal(principal: &Principal) -> PrincipalBody {
@@ -128,7 +131,9 @@ fn payload(recorded: &RecordedEvent) -> (Option<TaskId>, Value) {
         Event::Workspace(event) => (None, of_workspace(event, &recorded.stream)),
         Event::Server(event) => (None, of_server(event)),
         // Nobody here knows which of its fields may be shown.
-        Event::Unknown(UnknownEvent { kind: _, schema, payload: _ }) => (None, json!({ "unknown_schema": schema })),
+        Event::Unknown(UnknownEvent { kind: _, schema, payload: _ }) => {
+            (None, json!({ "unknown_schema": schema }))
+        }
     }
 }
 
@@ -179,11 +184,14 @@ fn of_space(event: &SpaceEvent, recorded: &RecordedEvent) -> (Option<TaskId>, Va
         }
         SpaceEvent::TaskCompleted { task, result, artifacts } => {
             let recorded_at = recorded.metadata.recorded_at;
-            let artifacts: Vec<_> = artifacts.iter().map(|record| Artifact::new(record, *task, recorded_at)).collect();
+            let artifacts: Vec<_> =
+                artifacts.iter().map(|record| Artifact::new(record, *task, recorded_at)).collect();
             (Some(*task), json!({ "result": result, "artifacts": artifacts }))
         }
         SpaceEvent::TaskFailed { task, error } => (Some(*task), json!({ "error": TaskFailure::from(error) })),
-        SpaceEvent::CancelRequested { task, reason } => (Some(*task), json!({ "reason": cancel_reason(*reason) })),
+        SpaceEvent::CancelRequested { task, reason } => {
+            (Some(*task), json!({ "reason": cancel_reason(*reason) }))
+        }
         SpaceEvent::TaskCancelled { task } => (Some(*task), json!({})),
         SpaceEvent::CloseRequested { reason } => (None, json!({ "reason": close_reason(*reason) })),
         SpaceEvent::Closed { reason } => (None, json!({ "reason": close_reason(*reason) })),
@@ -196,15 +204,19 @@ fn of_space(event: &SpaceEvent, recorded: &RecordedEvent) -> (Option<TaskId>, Va
 
 fn of_instance(event: &InstanceEvent) -> Value {
     match event {
-        InstanceEvent::Registered { instance_kind, name, workspaces, bundle, network_policy, headless } => json!({
-            "kind": Kind::from(*instance_kind),
-            "name": name,
-            "workspaces": workspaces,
-            "bundle": BundleName::from(*bundle),
-            "network_policy": Policy::from(network_policy),
-            "headless": headless,
-        }),
-        InstanceEvent::Reserved { space, workspace } => json!({ "space_id": space, "workspace_id": workspace }),
+        InstanceEvent::Registered { instance_kind, name, workspaces, bundle, network_policy, headless } => {
+            json!({
+                "kind": Kind::from(*instance_kind),
+                "name": name,
+                "workspaces": workspaces,
+                "bundle": BundleName::from(*bundle),
+                "network_policy": Policy::from(network_policy),
+                "headless": headless,
+            })
+        }
+        InstanceEvent::Reserved { space, workspace } => {
+            json!({ "space_id": space, "workspace_id": workspace })
+        }
         InstanceEvent::Released { space, fence, reason } => {
             json!({ "space_id": space, "fence": fence, "reason": close_reason(*reason) })
         }
