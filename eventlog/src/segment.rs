@@ -74,7 +74,7 @@ pub struct OpenOptions {
     /// before it has lost events and is not opened. Default 0.
     pub known_position: Position,
     /// What the writer writes to.
-    pub disk: Box<dyn Disk>,
+    pub disk: Arc<dyn Disk>,
 }
 
 impl OpenOptions {
@@ -86,7 +86,7 @@ impl OpenOptions {
             segment_bytes: 64 * 1024 * 1024,
             free_bytes_min: 64 * 1024 * 1024,
             known_position: Position::ZERO,
-            disk: Box::new(RealDisk),
+            disk: Arc::new(RealDisk),
         }
     }
 }
@@ -131,9 +131,9 @@ pub enum OpenError {
 
 /// Limits of the writer.
 #[derive(Debug, Clone, Copy)]
-struct Limits {
-    segment_bytes: u64,
-    free_bytes_min: u64,
+pub(crate) struct Limits {
+    pub(crate) segment_bytes: u64,
+    pub(crate) free_bytes_min: u64,
 }
 
 /// The log on disk. One per folder; see [`EventLog`].
@@ -173,6 +173,8 @@ impl SegmentLog {
                 active: Active { map: grown.map, file: reading, end: grown.length },
             }),
             folder,
+            disk,
+            limits: Limits { segment_bytes, free_bytes_min },
             index: RwLock::new(Some(Box::new(indexed.index))),
             status: RwLock::new(Status::Open),
             head: head_seen,
@@ -182,14 +184,12 @@ impl SegmentLog {
         let (indexer, jobs) = std_mpsc::channel();
         let writer = Writer {
             shared: Arc::clone(&shared),
-            disk,
             file,
             content: grown.content,
             first,
             length: grown.length,
             last,
             global: grown.global,
-            limits: Limits { segment_bytes, free_bytes_min },
             head,
             indexer,
         };
@@ -303,7 +303,7 @@ impl EventLog for SegmentLog {
         let span =
             tracing::info_span!("append", position = tracing::field::Empty, events = tracing::field::Empty);
         async {
-            self.check_writable()?;
+            self.shared.check_open()?;
             let answer = self.append_prepared(Prepared::new(&append)?).await?;
             if let Appended::Stored(stored) = &answer {
                 let span = tracing::Span::current();
@@ -344,7 +344,8 @@ impl EventLog for SegmentLog {
     }
 
     fn check_writable(&self) -> Result<(), AppendError> {
-        self.shared.check_open()
+        self.shared.check_open()?;
+        self.shared.check_space()
     }
 
     async fn close(&self) {

@@ -7,7 +7,7 @@ use std::{
 };
 
 /// A folder's disk.
-pub trait Disk: Send + 'static {
+pub trait Disk: Send + Sync + 'static {
     /// Opens a file for appending at `length`, creating it if it is not there; what lies behind `length` is cut off.
     ///
     /// # Errors
