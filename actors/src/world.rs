@@ -1,6 +1,7 @@
 //! What every actor of this crate shares: log, clock, ids, keys, limits; and the one way to append.
 
 use std::{
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,10 +14,12 @@ use eventlog::{
     id::{BootId, CommandId, WorkspaceId},
     sealing::KeyStore,
 };
+use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span, field};
 
 use crate::{
     caller::Context,
+    capability::Catalogue,
     clock::{Clock, IdSource},
     config::Config,
     directory::Directory,
@@ -32,7 +35,9 @@ pub(crate) struct World {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) keys: Arc<KeyStore>,
+    pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) config: Config,
+    pub(crate) data_dir: PathBuf,
     pub(crate) boot: BootId,
     pub(crate) tokens: Tokens,
     pub(crate) fleet: Fleet,
@@ -40,6 +45,10 @@ pub(crate) struct World {
     pub(crate) instances: Instances,
     pub(crate) workspaces: Workspaces,
     pub(crate) draining: AtomicBool,
+    /// Set once a drain has come to its end.
+    pub(crate) drained: tokio::sync::OnceCell<()>,
+    /// Ends the loops.
+    pub(crate) stopping: CancellationToken,
 }
 
 /// On whose behalf and in which trace something is done.

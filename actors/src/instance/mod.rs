@@ -16,6 +16,7 @@ pub mod command;
 pub mod decide;
 pub mod effect;
 pub mod evolve;
+pub(crate) mod keeper;
 mod policy;
 pub mod state;
 

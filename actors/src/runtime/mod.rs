@@ -5,6 +5,8 @@
 //! ends what an earlier server left behind.
 
 pub mod journal;
+mod sample;
+pub mod scripted;
 
 use std::{sync::Arc, time::Instant};
 

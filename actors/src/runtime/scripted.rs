@@ -36,7 +36,7 @@ use super::{
     journal::{Journal, Line, Moment},
     sample::smallest,
 };
-use crate::{capability::Catalogue, clock::Clock};
+use crate::{capability::Catalogue, clock::Clock, space::RESULT_BYTES_MAX};
 
 /// Starts scripted runtimes.
 pub struct ScriptedFactory {
@@ -44,6 +44,7 @@ pub struct ScriptedFactory {
     began: std::time::Instant,
     journal: Journal,
     control: Option<PathBuf>,
+    catalogue: Arc<Catalogue>,
     starts: Mutex<std::collections::VecDeque<StartScript>>,
 }
 
@@ -60,9 +61,14 @@ pub enum StartScript {
 
 impl ScriptedFactory {
     /// One that writes to `journal` and reads `control` before every start.
-    pub fn new(clock: Arc<dyn Clock>, journal: Journal, control: Option<PathBuf>) -> Self {
+    pub fn new(
+        clock: Arc<dyn Clock>,
+        journal: Journal,
+        control: Option<PathBuf>,
+        catalogue: Arc<Catalogue>,
+    ) -> Self {
         let began = clock.instant();
-        Self { clock, began, journal, control, starts: Mutex::default() }
+        Self { clock, began, journal, control, catalogue, starts: Mutex::default() }
     }
 
     /// Scripts the next starts, one each; those after them succeed at once.
@@ -104,7 +110,12 @@ impl RuntimeFactory for ScriptedFactory {
             spec,
         };
         scribe.write(Moment::RuntimeStarted, None, None);
-        Ok(Arc::new(Scripted { scribe, ended: watch::channel(None).0, highest_fence: Mutex::default() }))
+        Ok(Arc::new(Scripted {
+            scribe,
+            catalogue: Arc::clone(&self.catalogue),
+            ended: watch::channel(None).0,
+            highest_fence: Mutex::default(),
+        }))
     }
 
     async fn end_orphans(&self) -> std::io::Result<usize> {
@@ -147,6 +158,7 @@ impl Scribe {
 
 struct Scripted {
     scribe: Scribe,
+    catalogue: Arc<Catalogue>,
     ended: watch::Sender<Option<End>>,
     highest_fence: Mutex<Fence>,
 }
@@ -194,7 +206,7 @@ impl Scripted {
             Ending::Hang => self.hang(step, cancel).await,
             Ending::Late => {
                 sleep(script.delay).await;
-                completed(step, &script)
+                self.completed(step, &script)
             }
             Ending::Ok | Ending::Fail | Ending::Crash | Ending::SlowCancel => {
                 self.work(step, &script, cancel).await
@@ -239,8 +251,19 @@ impl Scripted {
                 gone()
             }
             Ending::Fail => Outcome::Failed(error(&script.code, "the script says so", true)),
-            Ending::Ok | Ending::Hang | Ending::Late | Ending::SlowCancel => completed(step, script),
+            Ending::Ok | Ending::Hang | Ending::Late | Ending::SlowCancel => self.completed(step, script),
         }
+    }
+
+    fn completed(&self, step: &Step, script: &Script) -> Outcome {
+        let row = self.catalogue.get(&step.capability);
+        let mut result = row.map_or(Json::Null, |row| smallest(&row.result_schema));
+        if let (Some(url), Some(fields)) = (&script.url, result.as_object_mut()) {
+            fields.insert("url".to_owned(), Json::from(url.as_str()));
+            fields.insert("title".to_owned(), Json::from("x".repeat(script.result_bytes)));
+        }
+        let result = Redactor::new().bounded_json(result, RESULT_BYTES_MAX);
+        Outcome::Completed { result, artifacts: Vec::new() }
     }
 }
 
@@ -256,18 +279,6 @@ fn error(code: &str, message: &'static str, may_have_run: bool) -> TaskError {
         may_have_run,
         details: None,
     }
-}
-
-fn completed(step: &Step, script: &Script) -> Outcome {
-    let mut result = Catalogue::get()
-        .result_schema(&step.capability)
-        .map_or(Json::Null, smallest);
-    if let (Some(url), Some(fields)) = (&script.url, result.as_object_mut()) {
-        fields.insert("url".to_owned(), Json::from(url.as_str()));
-        fields.insert("title".to_owned(), Json::from("x".repeat(script.result_bytes)));
-    }
-    let result = Redactor::new().bounded_json(result, eventlog::redaction::RESULT_BYTES_MAX);
-    Outcome::Completed { result, artifacts: Vec::new() }
 }
 
 #[derive(Debug, Clone, Copy, Default)]

@@ -15,6 +15,7 @@
 //! [`evolve`](evolve()) folds events into a [`SpaceState`], and [`due`](due()) says what the world still owes to it. All
 //! of them are pure: time, ids, keys and facts come in as arguments. Who appends, waits and carries out is the actor.
 
+pub(crate) mod actor;
 pub mod command;
 pub mod decide;
 pub mod effect;
@@ -23,6 +24,7 @@ mod failure;
 pub mod open;
 #[cfg(any(test, feature = "testing"))]
 pub mod scenario;
+pub(crate) mod slot;
 pub mod state;
 mod submit;
 pub mod summary;

@@ -6,6 +6,7 @@
 pub mod command;
 pub mod decide;
 pub mod evolve;
+pub(crate) mod keeper;
 pub mod state;
 
 pub use self::{

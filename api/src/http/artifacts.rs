@@ -2,7 +2,7 @@
 
 use axum::{
     body::Body,
-    extract::State,
+    extract::{RawQuery, State},
     http::{HeaderMap, HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
@@ -13,7 +13,7 @@ use super::{
     App,
     answer::Page,
     asked::{Entered, Id},
-    reads,
+    reads::Wanted,
     spaces::readable,
     wire,
 };
@@ -25,9 +25,12 @@ pub(crate) async fn list(
     entered: Entered,
     Id(space): Id<SpaceId>,
     headers: HeaderMap,
+    RawQuery(query): RawQuery,
 ) -> Result<Page<wire::Artifact>, Problem> {
     readable(&app, &entered, space, &headers).await?;
-    Ok(Page::whole(reads::artifacts(&app, space).await?))
+    let wanted = Wanted::only(query.as_deref())?;
+    let page = app.views.artifacts(space, wanted.cursor(), wanted.limit).await?;
+    Ok(page.into())
 }
 
 /// `GET …/artifacts/{artifact_id}`
@@ -39,8 +42,7 @@ pub(crate) async fn bytes(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     readable(&app, &entered, space, &headers).await?;
-    let id = artifact.to_string();
-    if !reads::artifacts(&app, space).await?.iter().any(|known| known.artifact_id == id) {
+    if app.views.artifact(artifact).await?.is_none_or(|row| row.space_id != space) {
         return Err(Problem::new(Code::ArtifactNotFound));
     }
     let found = app.spaces.open_artifact(space, artifact).await?;

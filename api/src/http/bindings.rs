@@ -2,7 +2,7 @@
 
 use actors::spaces::GrantBinding;
 use axum::{
-    extract::State,
+    extract::{RawQuery, State},
     http::{HeaderMap, StatusCode},
 };
 use eventlog::{Role, id::BindingId};
@@ -12,26 +12,31 @@ use super::{
     answer::{Answer, Page},
     asked::{Entered, Id},
     body::{RawBody, list as list_of, parsed},
-    instances, reads, wire,
+    instances,
+    reads::{self, Wanted},
+    wire,
 };
 use crate::problem::{Code, Problem};
 
 /// Capabilities that a binding may name at most.
 const CAPABILITIES_MAX: usize = 256;
 
-/// `GET …/bindings`: an agent sees those that are for it or for everybody in the Workspace.
+/// `GET …/bindings`: an agent sees those that are for it or for everybody in the Workspace, so a page may be short.
 pub(crate) async fn list(
     State(app): State<App>,
     entered: Entered,
     headers: HeaderMap,
+    RawQuery(query): RawQuery,
 ) -> Result<Page<wire::Binding>, Problem> {
+    let wanted = Wanted::only(query.as_deref())?;
     reads::caught_up(&app, &entered.exchange, &headers).await?;
-    let mut bindings = reads::bindings(&app, &entered.workspace).await?;
+    let mut page = app.views.bindings(&entered.workspace, wanted.cursor(), wanted.limit).await?;
     if entered.caller.role() == Some(Role::RuntimeAgent) {
-        let own = entered.caller.owner_id().map(ToString::to_string);
-        bindings.retain(|binding| binding.owner_id.is_none() || binding.owner_id == own);
+        page.items.retain(|binding| {
+            binding.owner_id.is_none() || binding.owner_id.as_ref() == entered.caller.owner_id()
+        });
     }
-    Ok(Page::whole(bindings))
+    Ok(page.into())
 }
 
 /// `POST …/bindings`
@@ -77,10 +82,6 @@ async fn known(
     position: eventlog::Position,
 ) -> Result<wire::Binding, Problem> {
     reads::absorbed(app, position).await?;
-    let id = binding.to_string();
-    let bindings = reads::bindings(app, &entered.workspace).await?;
-    bindings
-        .into_iter()
-        .find(|binding| binding.binding_id == id)
-        .ok_or_else(|| Problem::new(Code::BindingNotFound))
+    let found = app.views.binding(binding).await?.filter(|row| row.workspace_id == entered.workspace);
+    found.as_ref().map(wire::Binding::from).ok_or_else(|| Problem::new(Code::BindingNotFound))
 }

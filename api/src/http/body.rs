@@ -12,7 +12,7 @@ use axum::{
     response::IntoResponse as _,
 };
 use eventlog::Json;
-use serde::de::{self, DeserializeSeed, Deserializer as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number};
 
 use crate::problem::{Code, Problem};
@@ -39,10 +39,12 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "the body must be application/json",
             )),
-            Err(rejection) if rejection.into_response().status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                Err(not_as_documented(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than it may be"))
-            }
-            Err(_) => Err(not_as_documented(StatusCode::BAD_REQUEST, "the body did not arrive whole")),
+            Err(rejection) => Err(match rejection.into_response().status() {
+                status @ StatusCode::PAYLOAD_TOO_LARGE => {
+                    not_as_documented(status, "the body is larger than it may be")
+                }
+                _ => not_as_documented(StatusCode::BAD_REQUEST, "the body did not arrive whole"),
+            }),
         }))
     }
 }
@@ -178,6 +180,7 @@ pub(crate) fn whole_text(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<
 }
 
 /// `true` or `false`.
+#[expect(clippy::needless_pass_by_value, reason = "readers take the value out of its object")]
 pub(crate) fn flag(value: Json) -> Result<bool, Phrase> {
     value.as_bool().ok_or_else(|| "must be true or false".into())
 }

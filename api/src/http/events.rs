@@ -6,7 +6,7 @@
 use axum::{
     extract::{RawQuery, State},
     http::{HeaderMap, StatusCode},
-    response::{IntoResponse as _, Response},
+    response::{IntoResponse, Response},
 };
 use eventlog::{Event, Sequence, SpaceEvent, StreamId, id::SpaceId};
 use futures::StreamExt as _;
@@ -45,7 +45,7 @@ pub(crate) async fn of_space(
         let after = stream::last_event_id(&headers)?.unwrap_or(after);
         replay(&app, &entered, space, Sequence(after)).await
     } else {
-        page(&app, space, Sequence(after), limit).await.map(|page| page.into_response())
+        page(&app, space, Sequence(after), limit).await.map(IntoResponse::into_response)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use actors::{Scope, spaces::RegisterInstance};
 use axum::{
-    extract::State,
+    extract::{RawQuery, State},
     http::{HeaderMap, StatusCode},
 };
 use eventlog::{
@@ -11,12 +11,14 @@ use eventlog::{
     id::{InstanceId, WorkspaceId},
 };
 
+use projections::{InstanceRow, views::PAGE_ITEMS_MAX};
+
 use super::{
     App,
     answer::{Answer, Page},
     asked::{Asked, Id},
     body::{Fields, Phrase, RawBody, choice, flag, list as list_of, parsed, text, whole},
-    reads::{self, InstanceRow},
+    reads::{self, Wanted},
     wire,
 };
 use crate::problem::{Code, Problem};
@@ -37,42 +39,30 @@ pub(crate) async fn list(
     State(app): State<App>,
     asked: Asked,
     headers: HeaderMap,
+    RawQuery(query): RawQuery,
 ) -> Result<Page<wire::Instance>, Problem> {
+    let wanted = Wanted::only(query.as_deref())?;
     reads::caught_up(&app, &asked.exchange, &headers).await?;
-    let mut data = Vec::new();
-    for row in reads::instances(&app).await? {
-        if let Some(body) = shown(&app, &asked, row).await? {
-            data.push(body);
-        }
-    }
-    Ok(Page::whole(data))
+    let own = own(&asked);
+    let page = app.views.instances(own.as_deref(), wanted.cursor(), wanted.limit).await?;
+    let data = page.items.iter().map(|row| shown(&app, &asked, row)).collect();
+    Ok(Page { data, next: page.next })
 }
 
-/// An instance as this caller may see it: with the Workspaces that are its own, or not at all.
-async fn shown(app: &App, asked: &Asked, row: InstanceRow) -> Result<Option<wire::Instance>, Problem> {
-    let InstanceRow { id, workspaces, mut body } = row;
-    let Scope::Only(own) = &asked.caller.scope else { return Ok(Some(body)) };
-    let mine: Vec<_> = workspaces.iter().filter(|workspace| own.contains(*workspace)).collect();
-    if mine.is_empty() && !is_bound(app, own, id).await? {
-        return Ok(None);
+/// The Workspaces that the caller may enter; `None`: every one.
+fn own(asked: &Asked) -> Option<Vec<WorkspaceId>> {
+    match &asked.caller.scope {
+        Scope::All => None,
+        Scope::Only(own) => Some(own.iter().cloned().collect()),
     }
-    body.workspaces = mine.into_iter().map(ToString::to_string).collect();
-    Ok(Some(body))
 }
 
-async fn is_bound(
-    app: &App,
-    workspaces: &std::collections::BTreeSet<WorkspaceId>,
-    instance: InstanceId,
-) -> Result<bool, Problem> {
-    let id = instance.to_string();
-    for workspace in workspaces {
-        let bindings = reads::bindings(app, workspace).await?;
-        if bindings.iter().any(|binding| binding.revoked_at.is_none() && binding.browser_instance_id == id) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+/// An instance as this caller may see it: of its Workspaces, only those that are the caller's too.
+fn shown(app: &App, asked: &Asked, row: &InstanceRow) -> wire::Instance {
+    let mut body = wire::Instance::new(row, app.spaces.catalogue().bundle(row.bundle));
+    let mine = row.workspaces.iter().filter(|workspace| asked.caller.scope.holds(workspace));
+    body.workspaces = mine.map(ToString::to_string).collect();
+    body
 }
 
 /// An instance, if this caller may see it; else one that does not exist.
@@ -83,8 +73,28 @@ pub(crate) async fn visible(
 ) -> Result<wire::Instance, Problem> {
     reads::absorbed(app, asked.exchange.head).await?;
     let missing = || Problem::new(Code::InstanceNotFound);
-    let row = reads::instance(app, instance).await?.ok_or_else(missing)?;
-    shown(app, asked, row).await?.ok_or_else(missing)
+    let row = app.views.instance(instance).await?.ok_or_else(missing)?;
+    let is_named = row.workspaces.iter().any(|workspace| asked.caller.scope.holds(workspace));
+    if is_named || asked.caller.scope == Scope::All || is_bound(app, asked, instance).await? {
+        return Ok(shown(app, asked, &row));
+    }
+    Err(missing())
+}
+
+/// Whether a binding lets one of the caller's Workspaces reserve the instance.
+async fn is_bound(app: &App, asked: &Asked, instance: InstanceId) -> Result<bool, Problem> {
+    let own = own(asked);
+    let mut cursor = None;
+    loop {
+        let page = app.views.instances(own.as_deref(), cursor.as_deref(), PAGE_ITEMS_MAX).await?;
+        if page.items.iter().any(|row| row.browser_instance_id == instance) {
+            return Ok(true);
+        }
+        cursor = page.next;
+        if cursor.is_none() {
+            return Ok(false);
+        }
+    }
 }
 
 /// `POST /browser-instances`

@@ -4,7 +4,7 @@ use actors::Scope;
 use axum::{
     extract::{RawQuery, State},
     http::HeaderMap,
-    response::{IntoResponse as _, Response},
+    response::{IntoResponse, Response},
 };
 use eventlog::{Position, RecordedEvent};
 use futures::StreamExt as _;
@@ -46,7 +46,7 @@ pub(crate) async fn events(
     if !live {
         return page(&app, &asked.caller.scope, Position(after), head, limit)
             .await
-            .map(|page| page.into_response());
+            .map(IntoResponse::into_response);
     }
     let scope = asked.caller.scope.clone();
     let events = app.log.follow(Position(after).next());

@@ -21,7 +21,7 @@ mod instances;
 mod log;
 mod prefer;
 mod reads;
-mod server;
+pub(crate) mod server;
 mod spaces;
 mod stream;
 mod tasks;

@@ -6,50 +6,24 @@
 use std::time::Duration;
 
 use axum::http::HeaderMap;
-use eventlog::{
-    Position, Timestamp,
-    event::{
-        instance::Bundle,
-        space::{ArtifactRecord, Owner},
-    },
-    id::{InstanceId, SpaceId, TaskId, WorkspaceId},
-};
-use projections::{ViewError, WaitError};
+use eventlog::{Position, event::space::Owner};
+use projections::{Condition, SpaceRow, ViewError, WaitError};
 
 use super::{
     App,
     answer::Page,
-    body::whole_text,
+    body::{Params, whole_text},
     exchange::{Exchange, X_MIN_POSITION},
-    wire::{self, Health, SpaceState, TaskState},
+    wire,
 };
 use crate::problem::{Code, Problem};
 
-/// A Space as the views have it, with what decides who may see it.
-#[derive(Debug)]
-pub(crate) struct SpaceRow {
-    pub(crate) workspace: WorkspaceId,
-    pub(crate) owner: Owner,
-    pub(crate) body: wire::Space,
-}
-
-/// An instance as the views have it, with what decides who may see it.
-#[derive(Debug)]
-pub(crate) struct InstanceRow {
-    pub(crate) id: InstanceId,
-    pub(crate) workspaces: Vec<WorkspaceId>,
-    pub(crate) body: wire::Instance,
-}
-
-/// Which Spaces a list shows.
-#[derive(Debug)]
-pub(crate) struct SpaceFilter {
-    pub(crate) workspace: WorkspaceId,
-    pub(crate) owner: Option<Owner>,
-    pub(crate) status: Option<SpaceState>,
-    pub(crate) cursor: Option<String>,
-    pub(crate) limit: u64,
-}
+/// Entries of a page where `limit` is not given.
+const PAGE_DEFAULT: u64 = 20;
+/// Entries of a page at most.
+const PAGE_MAX: u64 = 100;
+/// How often a Space is read again because its active task had ended in between.
+const SPACE_READS_MAX: usize = 3;
 
 /// Waits until the views know what this read must know.
 pub(crate) async fn caught_up(app: &App, exchange: &Exchange, headers: &HeaderMap) -> Result<(), Problem> {
@@ -60,9 +34,10 @@ pub(crate) async fn caught_up(app: &App, exchange: &Exchange, headers: &HeaderMa
 /// Waits until the views have this position.
 pub(crate) async fn absorbed(app: &App, position: Position) -> Result<(), Problem> {
     app.views.wait_for(position, wait(app)).await.map_err(|error| match error {
-        WaitError::Late { .. } => behind("the views have not come that far yet", position),
-        WaitError::Stopped { .. } => behind("the views have stopped; an operator must look", position),
-    })
+        WaitError::Behind { .. } => behind("the views have not come that far yet", position),
+        WaitError::Stopped { .. } => stopped(),
+    })?;
+    Ok(())
 }
 
 /// Waits until the log itself has what `x-min-position` names, for reads that need no view.
@@ -95,25 +70,83 @@ fn min_position(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
 impl From<ViewError> for Problem {
     fn from(error: ViewError) -> Self {
         match error {
-            ViewError::InvalidCursor => Self::new(Code::InvalidCursor),
-            ViewError::Store(_) => Self::new(Code::Overloaded).saying("the views could not be read"),
+            ViewError::InvalidCursor(_) => Self::new(Code::InvalidCursor),
+            ViewError::Database(error) => {
+                tracing::error!(error = %error, "The views could not be read.");
+                Self::new(Code::Overloaded).saying("the views could not be read")
+            }
         }
     }
 }
 
 /// Events that the views are behind the log, where they still move.
 pub(crate) fn lag(app: &App) -> Result<u64, Problem> {
-    app.views
-        .lag()
-        .map_err(|_| Problem::new(Code::Overloaded).saying("the views have stopped; an operator must look"))
+    match app.views.progress().condition {
+        Condition::Stopped { .. } => Err(stopped()),
+        Condition::Idle | Condition::Running | Condition::Retrying { .. } => {
+            Ok(app.views.lag(*app.log.durable_head().borrow()))
+        }
+    }
 }
 
-pub(crate) async fn space(app: &App, space: SpaceId) -> Result<Option<SpaceRow>, Problem> {
-    Ok(app.views.space(space).await?.map(space_row))
+fn stopped() -> Problem {
+    Problem::new(Code::Overloaded).saying("the views have stopped; an operator must look")
 }
 
-pub(crate) async fn spaces(app: &App, filter: SpaceFilter) -> Result<Page<wire::Space>, Problem> {
-    let SpaceFilter { workspace, owner, status, cursor, limit } = filter;
-    let page = app.views.spaces(todo).await?;
-    Ok(page)
+/// A Space's body, with its active task.
+///
+/// The two rows are read one after the other, so the task may have ended in between; then the Space is read again.
+pub(crate) async fn space_body(app: &App, mut row: SpaceRow) -> Result<wire::Space, Problem> {
+    for _ in 0..SPACE_READS_MAX {
+        let Some(active) = row.active_task else { break };
+        match app.views.task(active).await? {
+            Some(task) if !task.status.is_terminal() => return Ok(wire::Space::new(&row, Some(&task))),
+            Some(_) | None => {}
+        }
+        let Some(now) = app.views.space(row.space_id).await? else { break };
+        row = now;
+    }
+    Ok(wire::Space::new(&row, None))
+}
+
+/// Whose a Space is.
+pub(crate) fn owner(row: &SpaceRow) -> Owner {
+    Owner { kind: row.owner_type, id: row.owner_id.clone() }
+}
+
+/// Which page of a list is asked for.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) cursor: Option<String>,
+    pub(crate) limit: usize,
+}
+
+impl Wanted {
+    /// `limit` and `cursor`, for lists that have no other parameter.
+    pub(crate) fn only(query: Option<&str>) -> Result<Self, Problem> {
+        let mut params = Params::new(query);
+        let wanted = Self::of(&mut params)?;
+        params.finish().map(|()| wanted)
+    }
+
+    /// `limit` and `cursor`, out of these parameters.
+    pub(crate) fn of(params: &mut Params) -> Result<Self, Problem> {
+        let limit = params.optional("limit", whole_text(1..=PAGE_MAX))?.unwrap_or(PAGE_DEFAULT);
+        let limit = usize::try_from(limit).expect("the range was checked");
+        Ok(Self { cursor: params.take("cursor")?, limit })
+    }
+
+    /// What the views are asked for.
+    pub(crate) fn cursor(&self) -> Option<&str> {
+        self.cursor.as_deref()
+    }
+}
+
+impl<T, R> From<projections::Page<R>> for Page<T>
+where
+    T: for<'row> From<&'row R>,
+{
+    fn from(page: projections::Page<R>) -> Self {
+        Self { data: page.items.iter().map(T::from).collect(), next: page.next }
+    }
 }

@@ -85,7 +85,7 @@ pub(crate) async fn metrics(State(app): State<App>, request: Request) -> Result<
 
 /// `GET /capabilities`
 pub(crate) async fn capabilities(State(app): State<App>, _: Asked) -> Page<wire::Capability> {
-    Page::whole(app.spaces.catalogue().iter().map(wire::Capability::from).collect())
+    Page::whole(app.spaces.catalogue().rows().iter().map(wire::Capability::from).collect())
 }
 
 /// `POST /server/drain`: about every Workspace, so only for who may enter every one.

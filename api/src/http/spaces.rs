@@ -13,30 +13,28 @@ use eventlog::{
     id::{OwnerId, SpaceId},
 };
 
+use projections::{SpaceFilter, SpaceRow, SpaceStatus};
+
 use super::{
     App,
     answer::{Answer, Page},
     asked::{Entered, Id},
-    body::{Fields, Params, RawBody, choice, choice_text, list as list_of, parsed, whole, whole_text},
-    reads::{self, SpaceFilter, SpaceRow},
-    wire::{self, SpaceState},
+    body::{Fields, Params, RawBody, choice, choice_text, list as list_of, parsed, whole},
+    reads::{self, Wanted},
+    wire,
 };
 use crate::problem::{Code, Problem};
 
-/// Entries of a page where `limit` is not given.
-pub(crate) const PAGE_DEFAULT: u64 = 20;
-/// Entries of a page at most.
-pub(crate) const PAGE_MAX: u64 = 100;
 /// Capabilities that a Space may be granted at most; the catalogue has fewer.
 const CAPABILITIES_MAX: usize = 256;
 /// The longest `Idempotency-Key`, in bytes.
 const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 
-const STATES: &[(&str, SpaceState)] = &[
-    ("idle", SpaceState::Idle),
-    ("running", SpaceState::Running),
-    ("error", SpaceState::Error),
-    ("closed", SpaceState::Closed),
+const STATES: &[(&str, SpaceStatus)] = &[
+    ("idle", SpaceStatus::Idle),
+    ("running", SpaceStatus::Running),
+    ("error", SpaceStatus::Error),
+    ("closed", SpaceStatus::Closed),
 ];
 const OWNERS: &[(&str, OwnerKind)] =
     &[("operator", OwnerKind::Operator), ("runtime_agent", OwnerKind::RuntimeAgent)];
@@ -49,14 +47,18 @@ pub(crate) async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Page<wire::Space>, Problem> {
     let mut params = Params::new(query.as_deref());
-    let limit = params.optional("limit", whole_text(1..=PAGE_MAX))?.unwrap_or(PAGE_DEFAULT);
     let status = params.optional("status", choice_text(STATES))?;
-    let cursor = params.take("cursor")?;
+    let wanted = Wanted::of(&mut params)?;
     params.finish()?;
     reads::caught_up(&app, &entered.exchange, &headers).await?;
     let owner = own_only(&entered);
-    let filter = SpaceFilter { workspace: entered.workspace, owner, status, cursor, limit };
-    reads::spaces(&app, filter).await
+    let filter = SpaceFilter { workspaces: Some(vec![entered.workspace]), owner, status };
+    let page = app.views.spaces(&filter, wanted.cursor(), wanted.limit).await?;
+    let mut data = Vec::with_capacity(page.items.len());
+    for row in page.items {
+        data.push(reads::space_body(&app, row).await?);
+    }
+    Ok(Page { data, next: page.next })
 }
 
 /// An agent lists its own Spaces; the others list all of the Workspace.
@@ -119,7 +121,7 @@ pub(crate) async fn get(
     headers: HeaderMap,
 ) -> Result<Answer<wire::Space>, Problem> {
     let row = readable(&app, &entered, space, &headers).await?;
-    Ok(Answer::ok(row.body))
+    Ok(Answer::ok(reads::space_body(&app, row).await?))
 }
 
 /// `POST …/browser-spaces/{space_id}/cancel`
@@ -162,7 +164,7 @@ pub(crate) async fn readable(
     entered.exchange.span.record("space.id", tracing::field::display(space));
     reads::caught_up(app, &entered.exchange, headers).await?;
     let row = in_workspace(app, entered, space).await?;
-    if !entered.caller.may_read(&row.workspace, &row.owner) {
+    if !entered.caller.may_read(&row.workspace_id, &reads::owner(&row)) {
         return Err(Problem::new(Code::Forbidden));
     }
     app.spaces.touch(&entered.caller, space);
@@ -171,7 +173,7 @@ pub(crate) async fn readable(
 
 /// A Space of another Workspace is one that does not exist (C14).
 async fn in_workspace(app: &App, entered: &Entered, space: SpaceId) -> Result<SpaceRow, Problem> {
-    let row = reads::space(app, space).await?.filter(|row| row.workspace == entered.workspace);
+    let row = app.views.space(space).await?.filter(|row| row.workspace_id == entered.workspace);
     row.ok_or_else(|| Problem::new(Code::SpaceNotFound))
 }
 
@@ -184,7 +186,9 @@ pub(crate) async fn in_order(app: &App, entered: &Entered, space: SpaceId, probl
     }
     match in_workspace(app, entered, space).await {
         Err(earlier) => earlier,
-        Ok(row) if !entered.caller.may_act(&row.workspace, &row.owner) => Problem::new(Code::Forbidden),
+        Ok(row) if !entered.caller.may_act(&row.workspace_id, &reads::owner(&row)) => {
+            Problem::new(Code::Forbidden)
+        }
         Ok(_) => problem,
     }
 }

@@ -17,9 +17,10 @@ use super::{
     App,
     answer::{Answer, Page},
     asked::{Entered, Id},
-    body::{Params, RawBody, object, parsed, whole, whole_text},
-    prefer, reads,
-    spaces::{PAGE_DEFAULT, PAGE_MAX, in_order, readable},
+    body::{RawBody, object, parsed, whole},
+    prefer,
+    reads::Wanted,
+    spaces::{in_order, readable},
     wire,
 };
 use crate::problem::{Code, Problem};
@@ -80,8 +81,9 @@ async fn answer(app: &App, submitted: Submitted, wait: Option<Duration>) -> Answ
         Some((task, position)) => Answer::ok((&task).into()).at(position),
         None => {
             // It goes on; the views may know more by now than the answer of the submit did.
-            let now = reads::task(app, task.space, task.task).await.ok().flatten();
-            Answer::with(status, now.unwrap_or_else(|| (&task).into())).at(position)
+            let now = app.views.task(task.task).await.ok().flatten();
+            let body = now.as_ref().map_or_else(|| (&task).into(), wire::Task::from);
+            Answer::with(status, body).at(position)
         }
     }
 }
@@ -95,11 +97,9 @@ pub(crate) async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Page<wire::Task>, Problem> {
     readable(&app, &entered, space, &headers).await?;
-    let mut params = Params::new(query.as_deref());
-    let limit = params.optional("limit", whole_text(1..=PAGE_MAX))?.unwrap_or(PAGE_DEFAULT);
-    let cursor = params.take("cursor")?;
-    params.finish()?;
-    reads::tasks(&app, space, cursor, limit).await
+    let wanted = Wanted::only(query.as_deref())?;
+    let page = app.views.tasks(space, wanted.cursor(), wanted.limit).await?;
+    Ok(page.into())
 }
 
 /// `GET …/tasks/{task_id}`
@@ -112,6 +112,6 @@ pub(crate) async fn get(
 ) -> Result<Answer<wire::Task>, Problem> {
     entered.exchange.span.record("task.id", tracing::field::display(task));
     readable(&app, &entered, space, &headers).await?;
-    let found = reads::task(&app, space, task).await?;
-    found.map(Answer::ok).ok_or_else(|| Problem::new(Code::TaskNotFound))
+    let found = app.views.task(task).await?.filter(|row| row.space_id == space);
+    found.map(|row| Answer::ok((&row).into())).ok_or_else(|| Problem::new(Code::TaskNotFound))
 }

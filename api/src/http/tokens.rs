@@ -2,7 +2,7 @@
 
 use actors::spaces::IssueToken;
 use axum::{
-    extract::State,
+    extract::{RawQuery, State},
     http::{HeaderMap, StatusCode},
 };
 use eventlog::{Json, Role, Timestamp, id::TokenId};
@@ -13,7 +13,8 @@ use super::{
     answer::{Answer, Page},
     asked::{Entered, Id},
     body::{Phrase, RawBody, choice, flag, parsed, text},
-    reads, wire,
+    reads::{self, Wanted},
+    wire,
 };
 use crate::problem::{Code, Problem};
 
@@ -25,10 +26,13 @@ pub(crate) async fn list(
     State(app): State<App>,
     entered: Entered,
     headers: HeaderMap,
+    RawQuery(query): RawQuery,
 ) -> Result<Page<wire::Token>, Problem> {
     entered.must_oversee()?;
+    let wanted = Wanted::only(query.as_deref())?;
     reads::caught_up(&app, &entered.exchange, &headers).await?;
-    Ok(Page::whole(reads::tokens(&app, &entered.workspace).await?))
+    let page = app.views.tokens(&entered.workspace, wanted.cursor(), wanted.limit).await?;
+    Ok(page.into())
 }
 
 /// `POST …/tokens`
@@ -81,10 +85,8 @@ pub(crate) async fn revoke(
     body.nothing()?;
     let position = app.spaces.revoke_token(&entered.context(), &entered.workspace, token).await?;
     reads::absorbed(&app, position).await?;
-    let id = token.to_string();
-    let tokens = reads::tokens(&app, &entered.workspace).await?;
-    let found = tokens.into_iter().find(|token| token.token_id == id);
-    found.map(|token| Answer::ok(token).at(position)).ok_or_else(|| Problem::new(Code::TokenNotFound))
+    let found = app.views.token(token).await?.filter(|row| row.workspace_id == entered.workspace);
+    found.map(|row| Answer::ok((&row).into()).at(position)).ok_or_else(|| Problem::new(Code::TokenNotFound))
 }
 
 #[cfg(test)]

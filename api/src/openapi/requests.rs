@@ -92,12 +92,9 @@ fn issue_token() -> Value {
 
 /// Optional fields may be null as well, which says the same as leaving them out.
 fn object(required: &[&str], properties: Value) -> Value {
-    json!({
-        "type": "object",
-        "required": required,
-        "additionalProperties": false,
-        "properties": properties,
-    })
+    let mut schema = json!({ "type": "object", "required": required, "additionalProperties": false });
+    schema["properties"] = properties;
+    schema
 }
 
 fn text(most: u32, description: &str) -> Value {

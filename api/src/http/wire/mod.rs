@@ -2,8 +2,12 @@
 //! fingerprints and sealed bytes have no field.
 
 pub(crate) mod event;
+mod rows;
 
-use actors::space::summary::{SpaceStatus, SpaceSummary, TaskStatus, TaskSummary};
+use actors::{
+    capability::Row,
+    space::summary::{SpaceStatus, SpaceSummary, TaskStatus, TaskSummary},
+};
 use eventlog::{
     Json, Role, Timestamp,
     event::{
@@ -204,53 +208,61 @@ pub(crate) struct Capability {
     pub(crate) bundles: Vec<BundleName>,
 }
 
+/// Turns a closed list of ours into the same list on the wire, variant by variant.
 macro_rules! words {
-    ($($(#[$doc:meta])* $name:ident from $source:ty { $($variant:ident = $from:pat),* $(,)? })*) => {$(
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-        #[serde(rename_all = "snake_case")]
-        pub(crate) enum $name { $($variant,)* }
-
+    ($(impl $name:ident from $source:ty { $($variant:ident),* $(,)? })*) => {$(
         impl From<$source> for $name {
             fn from(value: $source) -> Self {
-                match value { $($from => Self::$variant,)* }
+                match value { $(<$source>::$variant => Self::$variant,)* }
             }
         }
     )*};
 }
+use words;
 
 words! {
-    /// Who may own a Space.
-    OwnerType from OwnerKind { Operator = OwnerKind::Operator, RuntimeAgent = OwnerKind::RuntimeAgent }
-    /// Where a Space stands.
-    SpaceState from SpaceStatus {
-        Idle = SpaceStatus::Idle, Running = SpaceStatus::Running, Error = SpaceStatus::Error, Closed = SpaceStatus::Closed,
-    }
-    /// Where a task stands.
-    TaskState from TaskStatus {
-        Queued = TaskStatus::Queued, Running = TaskStatus::Running, Completed = TaskStatus::Completed,
-        Failed = TaskStatus::Failed, Cancelled = TaskStatus::Cancelled,
-    }
-    /// What drives an instance's browser.
-    Kind from InstanceKind { Chromium = InstanceKind::Chromium, Scripted = InstanceKind::Scripted }
-    /// Which set of capabilities an instance loads.
-    BundleName from Bundle { Standard = Bundle::Standard, Trusted = Bundle::Trusted }
-    /// What a token's bearer may do.
-    RoleName from Role { RuntimeAgent = Role::RuntimeAgent, Operator = Role::Operator, Auditor = Role::Auditor }
+    impl OwnerType from OwnerKind { Operator, RuntimeAgent }
+    impl SpaceState from SpaceStatus { Idle, Running, Error, Closed }
+    impl TaskState from TaskStatus { Queued, Running, Completed, Failed, Cancelled }
+    impl Kind from InstanceKind { Chromium, Scripted }
+    impl BundleName from Bundle { Standard, Trusted }
+    impl RoleName from Role { RuntimeAgent, Operator, Auditor }
 }
 
-/// How an instance is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Health {
-    /// Its browser is being started.
-    Starting,
-    /// It takes Spaces and tasks.
-    Ready,
-    /// It failed too often; it is tried again from time to time.
-    Unavailable,
-    /// It takes no new Space.
-    Retired,
+/// Declares a closed list of words.
+macro_rules! word_lists {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub(crate) enum $name { $($(#[$variant_doc])* $variant,)* }
+    )*};
+}
+
+word_lists! {
+    /// Who may own a Space.
+    OwnerType { Operator, RuntimeAgent }
+    /// Where a Space stands.
+    SpaceState { Idle, Running, Error, Closed }
+    /// Where a task stands.
+    TaskState { Queued, Running, Completed, Failed, Cancelled }
+    /// What drives an instance's browser.
+    Kind { Chromium, Scripted }
+    /// Which set of capabilities an instance loads.
+    BundleName { Standard, Trusted }
+    /// What a token's bearer may do.
+    RoleName { RuntimeAgent, Operator, Auditor }
+    /// How an instance is.
+    Health {
+        /// Its browser is being started.
+        Starting,
+        /// It takes Spaces and tasks.
+        Ready,
+        /// It failed too often; it is tried again from time to time.
+        Unavailable,
+        /// It takes no new Space.
+        Retired,
+    }
 }
 
 impl From<&SpaceSummary> for Space {
@@ -315,6 +327,22 @@ impl From<&NetworkPolicy> for Policy {
             deny: deny.clone(),
             max_bytes: *max_bytes,
             max_connections: *max_connections,
+        }
+    }
+}
+
+impl From<&Row> for Capability {
+    fn from(row: &Row) -> Self {
+        Self {
+            name: row.name.to_string(),
+            summary: row.summary.to_owned(),
+            args_schema: row.args_schema.clone(),
+            result_schema: row.result_schema.clone(),
+            bundles: [Bundle::Standard, Bundle::Trusted]
+                .into_iter()
+                .filter(|bundle| row.is_in(*bundle))
+                .map(BundleName::from)
+                .collect(),
         }
     }
 }
