@@ -28,6 +28,7 @@ use crate::{
     repeat,
     runtime::{
         RuntimeFactory,
+        chromium::ChromiumFactory,
         journal::Journal,
         scripted::ScriptedFactory,
     },
@@ -78,7 +79,9 @@ impl Parts {
         let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
         let runtime_dir = data_dir.join("runtime");
         std::fs::create_dir_all(&runtime_dir)?;
-        let mut factories = Factories::new();
+        let chromium = ChromiumFactory::new(data_dir.clone(), config.chromium.clone(), Arc::clone(&ids))?;
+        let chromium: Arc<dyn RuntimeFactory> = Arc::new(chromium);
+        let mut factories = Factories::new().with(InstanceKind::Chromium, chromium);
         if config.allow_scripted_runtime {
             let journal = Journal::to_file(&runtime_dir.join("scripted.jsonl"))?;
             let control = runtime_dir.join("scripted-start");

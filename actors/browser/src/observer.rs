@@ -315,6 +315,8 @@ impl Observer {
             });
             let tab = state.tab_of(session).and_then(|id| state.tabs.get_mut(&id))?;
             let is_main = tab.target == frame.id;
+            // Nothing is observed of a page before it is prepared.
+            tab.prepared = true;
             if is_main {
                 tab.navigations += 1;
                 tab.crashed = false;
