@@ -26,7 +26,7 @@ pub mod spaces;
 pub mod supervisor;
 #[cfg(test)]
 mod tests;
-mod tokens;
+pub mod tokens;
 pub mod workspace;
 mod world;
 

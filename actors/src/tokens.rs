@@ -21,12 +21,14 @@ const PREFIX: &str = "bst_";
 const TOKEN_BYTES: usize = 47;
 
 /// A token's text from 256 random bits.
-pub(crate) fn text(secret: &[u8; 32]) -> Sensitive<String> {
+#[must_use]
+pub fn text(secret: &[u8; 32]) -> Sensitive<String> {
     Sensitive::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(secret)))
 }
 
 /// What is recorded of a token.
-pub(crate) fn hash(token: &Sensitive<String>) -> [u8; 32] {
+#[must_use]
+pub fn hash(token: &Sensitive<String>) -> [u8; 32] {
     *blake3::hash(token.expose().as_bytes()).as_bytes()
 }
 
@@ -78,6 +80,12 @@ impl Tokens {
         }
     }
 
+    /// Whether any token is valid now.
+    pub(crate) fn any_valid(&self, now: Timestamp) -> bool {
+        let valid = |entry: &Entry| entry.expires_at.is_none_or(|end| end > now);
+        self.0.read().values().flatten().any(valid)
+    }
+
     /// Who bears this text now.
     pub(crate) fn bearer(&self, text: &Sensitive<String>, now: Timestamp) -> Option<Caller> {
         let shown = text.expose();
@@ -86,10 +94,8 @@ impl Tokens {
         }
         let hash = hash(text);
         let table = self.0.read();
-        let entry = table
-            .get(&bucket(&hash))?
-            .iter()
-            .find(|entry| bool::from(entry.hash[..].ct_eq(&hash[..])))?;
+        let entry =
+            table.get(&bucket(&hash))?.iter().find(|entry| bool::from(entry.hash[..].ct_eq(&hash[..])))?;
         if entry.expires_at.is_some_and(|end| end <= now) {
             return None;
         }

@@ -1,1 +1,1 @@
-//! Placeholder.
+//! What the whole promises. Tests lie in `tests/`, one file per promise; what they share will stand here.
