@@ -67,19 +67,42 @@ impl Sse {
         events
     }
 
+    /// Waits for one more comment.
+    ///
+    /// # Panics
+    /// When none comes in time, or an event or the end comes first.
+    pub async fn heartbeat(&mut self) {
+        let before = self.comments;
+        let beat = async {
+            while self.comments == before {
+                assert!(self.ready.is_empty(), "an event came first");
+                assert!(self.fill().await, "the stream goes on");
+            }
+        };
+        tokio::time::timeout(NEXT_TIMEOUT, beat).await.expect("a heartbeat comes in time");
+    }
+
     async fn pull(&mut self) -> Option<SseEvent> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            let chunk = self.bytes.next().await?.ok()?;
-            self.transcript.add(&String::from_utf8_lossy(&chunk));
-            self.buffer.extend_from_slice(&chunk);
-            while let Some(end) = self.buffer.windows(2).position(|pair| pair == b"\n\n") {
-                let block: Vec<u8> = self.buffer.drain(..end + 2).collect();
-                self.take_block(&String::from_utf8_lossy(&block));
+            if !self.fill().await {
+                return None;
             }
         }
+    }
+
+    /// Reads one chunk; `false` at the stream's end.
+    async fn fill(&mut self) -> bool {
+        let Some(Ok(chunk)) = self.bytes.next().await else { return false };
+        self.transcript.add(&String::from_utf8_lossy(&chunk));
+        self.buffer.extend_from_slice(&chunk);
+        while let Some(end) = self.buffer.windows(2).position(|pair| pair == b"\n\n") {
+            let block: Vec<u8> = self.buffer.drain(..end + 2).collect();
+            self.take_block(&String::from_utf8_lossy(&block));
+        }
+        true
     }
 
     fn take_block(&mut self, block: &str) {

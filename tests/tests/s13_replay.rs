@@ -1,7 +1,13 @@
 //! Acceptance 13: replay is ascending, bounded, and resumes with `after_sequence` and with `Last-Event-ID`.
 
+use std::time::Duration;
+
 use browserspace_tests::{Script, Server, ServerOptions, Space, SpaceRequest};
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 async fn scene(tasks: usize) -> (Server, Space) {
     let server = Server::start(ServerOptions::default());
@@ -142,4 +148,55 @@ async fn s13_the_whole_log_is_read_by_position_within_the_callers_workspaces() {
     assert!(!text.contains("booted"), "nor the server's own: {text}");
     let agent = server.agent("default", "agent-1").await;
     agent.get("/log?after_position=0").await.expect_error(403, "forbidden");
+}
+
+#[tokio::test]
+async fn s13_a_quiet_stream_has_heartbeats_without_an_id() {
+    let server = Server::start(ServerOptions::default().env("BROWSERSPACE_HTTP__HEARTBEAT_SECONDS", "1"));
+    let operator = server.operator();
+    let instance = operator.scripted_instance(&["default"]).await;
+    let space = operator.open(&SpaceRequest::new("default", &instance)).await;
+    let mut stream = space.follow(None).await;
+    stream.take(1).await;
+    stream.heartbeat().await;
+    space.play_out("r1", &Script::ok()).await.expect(200);
+    assert_eq!(stream.next().await.expect("an event").number(), 2, "a heartbeat takes no number");
+}
+
+/// How long the slow reader takes nothing: more than twice what it is allowed to.
+const STALL: Duration = Duration::from_millis(2_500);
+
+#[tokio::test]
+async fn c16_a_slow_reader_is_cut_and_resumes_without_a_gap() {
+    let server = Server::start(ServerOptions::default().env("BROWSERSPACE_HTTP__STREAM_STALL_SECONDS", "1"));
+    let operator = server.operator();
+    let instance = operator.scripted_instance(&["default"]).await;
+    let space = operator.open(&SpaceRequest::new("default", &instance)).await;
+    let authority = server.address().replace("http://", "");
+    let mut slow = TcpStream::connect(&authority).await.expect("the server listens");
+    let path = space.path("/events");
+    let request = format!(
+        "GET /api/v1{path} HTTP/1.1\r\nhost: {authority}\r\naccept: text/event-stream\r\nauthorization: Bearer {}\r\n\r\n",
+        server.operator_token()
+    );
+    slow.write_all(request.as_bytes()).await.expect("the server listens");
+    // More than both sides' socket buffers together hold.
+    let large = Script::ok().and("result_bytes", "60000");
+    for number in 0..300 {
+        space.play_out(&format!("r{number}"), &large).await.expect(200);
+    }
+    // Taking nothing for a while is what this reader does; nothing is waited for.
+    tokio::time::sleep(STALL).await;
+    let mut seen = Vec::new();
+    let cut = tokio::time::timeout(Duration::from_secs(20), slow.read_to_end(&mut seen)).await;
+    assert!(cut.is_ok(), "it was cut, and not left to catch up");
+    let seen = String::from_utf8_lossy(&seen);
+    let whole = &seen[..seen.rfind("\n\n").expect("whole events came")];
+    let ids: Vec<u64> =
+        whole.lines().filter_map(|line| line.strip_prefix("id: ")?.trim().parse().ok()).collect();
+    assert_eq!(ids, (1..=ids.len() as u64).collect::<Vec<_>>(), "nothing was skipped silently");
+    assert!(ids.len() < 900, "it did not get everything");
+    let last = *ids.last().expect("something came");
+    let mut resumed = space.follow(Some(last)).await;
+    assert_eq!(resumed.next().await.expect("an event").number(), last + 1);
 }
