@@ -2,17 +2,37 @@
 //!
 //! [`Spaces`] is the one door; no kameo type leaves this crate.
 
+mod artifact;
 pub mod caller;
 pub mod capability;
+pub mod clock;
+pub mod config;
+mod create;
+mod directory;
+mod drain;
+mod execution;
+pub mod fleet;
+mod history;
+mod idle;
+pub mod instance;
+pub mod place;
+mod recovery;
 pub mod rejection;
+mod repeat;
+mod request;
 pub mod runtime;
 pub mod space;
 pub mod spaces;
+pub mod supervisor;
+pub mod tokens;
+pub mod workspace;
+mod world;
 
 pub use self::{
     caller::{Caller, Context, Scope},
+    config::Config,
     rejection::Rejection,
-    spaces::Spaces,
+    spaces::{Parts, Spaces},
 };
 
 /// Why the actors did not start.
@@ -27,4 +47,7 @@ pub enum StartError {
     /// The data folder refused.
     #[error("the data folder could not be used")]
     Io(#[from] std::io::Error),
+    /// The key store could not be opened.
+    #[error("the key store could not be opened")]
+    Keys(#[from] eventlog::sealing::KeyError),
 }

@@ -128,4 +128,14 @@ impl Rejection {
             Self::Internal => "internal",
         }
     }
+
+    /// Whether the same command may go through later although nothing else has changed: the server itself, which must
+    /// get its news recorded, then tries again.
+    #[must_use]
+    pub const fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Overloaded | Self::LogUnavailable | Self::OutcomeUnknown | Self::Internal | Self::ShuttingDown
+        )
+    }
 }

@@ -3,286 +3,405 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use eventlog::{
-    EventLog, Json, Position, Sensitive, Timestamp,
-    event::{
-        instance::{Bundle, InstanceKind, NetworkPolicy},
-        space::Owner,
-    },
-    id::{
-        ArtifactId, BindingId, CapabilityName, DisplayName, InstanceId, OwnerId, RequestId, SpaceId, TokenId,
-        WorkspaceId,
-    },
-    metadata::Role,
+    EventLog, Position, Redactor, Sensitive,
+    event::{instance::InstanceKind, space::CloseReason},
+    id::{ArtifactId, BindingId, InstanceId, OperationId, SpaceId, TaskId, TokenId, WorkspaceId},
+    sealing::KeyStore,
 };
 
+pub use crate::request::{
+    ArtifactFile, CreateSpace, Created, GrantBinding, IssueToken, IssuedToken, RegisterInstance, SubmitTask,
+    Submitted, TaskEnd, Unauthenticated,
+};
 use crate::{
+    StartError, artifact,
     caller::{Caller, Context},
+    capability::Catalogue,
+    clock::{Clock, IdSource, SystemClock, SystemIds},
+    config::Config,
+    create, drain,
+    fleet::Factories,
+    history,
+    instance::{self, keeper::position_of},
+    recovery,
     rejection::Rejection,
-    space::summary::{SpaceSummary, TaskSummary},
+    repeat,
+    runtime::{
+        RuntimeFactory,
+        journal::Journal,
+        scripted::ScriptedFactory,
+    },
+    space::{
+        Command,
+        actor::{Ask, Asked, By, Granted, GrantedTask, Submission},
+        summary::SpaceSummary,
+    },
+    tokens, workspace,
+    world::{Origin, World},
 };
 
-/// A request for a Space.
-#[derive(Debug, Clone)]
-pub struct CreateSpace {
-    /// In which Workspace.
-    pub workspace: WorkspaceId,
-    /// Which instance to hold.
-    pub instance: InstanceId,
-    /// By which binding, where the instance does not name the Workspace itself.
-    pub binding: Option<BindingId>,
-    /// Whose it shall be. An agent may only name itself.
-    pub owner: Owner,
-    /// What it may do; each in the instance's bundle and, if the binding narrows, in the binding.
-    pub granted_capabilities: Vec<CapabilityName>,
-    /// 10 s to 24 h; the server's default where `None`.
-    pub idle_timeout: Option<Duration>,
-    /// The `Idempotency-Key` header, 1–255 bytes.
-    pub idempotency_key: Option<String>,
-}
-
-/// A Space that was made, or found by its idempotency key.
-#[derive(Debug, Clone)]
-pub struct Created {
-    /// The Space as it stands.
-    pub space: SpaceSummary,
-    /// Whether an earlier create with the same key had made it.
-    pub repeated: bool,
-}
-
-/// A request for a task.
-#[derive(Debug, Clone)]
-pub struct SubmitTask {
-    /// Of which Workspace.
-    pub workspace: WorkspaceId,
-    /// Of which Space.
-    pub space: SpaceId,
-    /// The client's id; a repeat with the same meaning answers with the first task.
-    pub request_id: RequestId,
-    /// What to invoke.
-    pub capability: CapabilityName,
-    /// Its args: checked against the capability's schema, sealed, never returned.
-    pub args: Sensitive<Json>,
-    /// 1–600 s.
-    pub timeout: Duration,
-}
-
-/// A task that was accepted, or found by its request id.
-#[derive(Debug)]
-pub struct Submitted {
-    /// The task as it stands.
-    pub task: TaskSummary,
-    /// Whether an earlier submit with the same id had made it.
-    pub repeated: bool,
-    /// Resolves when the task is terminal.
-    pub ended: TaskEnd,
-    /// The position of the last event that this answer rests on.
-    pub position: Position,
-}
-
-/// A wait for a task's end. Dropping it changes nothing for the task.
-#[derive(Debug)]
-pub struct TaskEnd {
-    receiver: tokio::sync::watch::Receiver<Option<(TaskSummary, Position)>>,
-}
-
-impl TaskEnd {
-    /// The ended task, or `None` if it has not ended within `timeout`.
-    pub async fn within(mut self, timeout: Duration) -> Option<(TaskSummary, Position)> {
-        let ended = self.receiver.wait_for(Option::is_some);
-        tokio::time::timeout(timeout, ended).await.ok()?.ok()?.clone()
-    }
-}
-
-/// A request for an instance.
-#[derive(Debug, Clone)]
-pub struct RegisterInstance {
-    /// What drives it.
-    pub kind: InstanceKind,
-    /// For people.
-    pub name: Option<DisplayName>,
-    /// Who may reserve it without a binding; the caller's Workspaces where `None`.
-    pub workspaces: Option<Vec<WorkspaceId>>,
-    /// Which capabilities it loads.
-    pub bundle: Bundle,
-    /// What its browser may reach.
-    pub network_policy: NetworkPolicy,
-    /// Whether it runs without a window.
-    pub headless: bool,
-}
-
-/// A request for a token.
-#[derive(Debug, Clone)]
-pub struct IssueToken {
-    /// For which Workspace; made if it does not exist and the caller may enter every Workspace.
-    pub workspace: WorkspaceId,
-    /// May it enter every Workspace? Only a caller who may itself can give this.
-    pub all_workspaces: bool,
-    /// What its bearer may do.
-    pub role: Role,
-    /// Who its bearer is.
-    pub owner_id: OwnerId,
-    /// When it ends by itself.
-    pub expires_at: Option<Timestamp>,
-}
-
-/// A token that was made. The text is shown this once.
-#[derive(Debug, Clone)]
-pub struct IssuedToken {
-    /// Its name.
-    pub id: TokenId,
-    /// `bst_` and 43 characters of base64url: 256 random bits.
-    pub token: Sensitive<String>,
-    /// Position of the event.
-    pub position: Position,
-}
-
-/// A request for a binding.
-#[derive(Debug, Clone)]
-pub struct GrantBinding {
-    /// To which Workspace.
-    pub workspace: WorkspaceId,
-    /// Of which instance.
-    pub instance: InstanceId,
-    /// Only for this owner, where given.
-    pub owner_id: Option<OwnerId>,
-    /// Only these capabilities, where given.
-    pub capabilities: Option<Vec<CapabilityName>>,
-}
-
-/// An artifact's bytes, ready to be read.
-#[derive(Debug)]
-pub struct ArtifactFile {
-    /// The open file; no path leaves this crate.
-    pub file: std::fs::File,
-    /// Its media type.
-    pub media_type: String,
-    /// Its size.
-    pub bytes: u64,
-    /// SHA-256, lower-case hex.
-    pub sha256: String,
-}
-
-/// Why a token does not authenticate. Deliberately says no more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no or bad identity")]
-pub struct Unauthenticated;
+/// So many bytes of an arg's name are kept.
+const ARG_KEY_BYTES_MAX: usize = 64;
+/// So many names of args are kept.
+const ARG_KEYS_MAX: usize = 64;
 
 /// What [`Spaces`] is built from.
 pub struct Parts {
     /// The log.
     pub log: Arc<dyn EventLog>,
-    /// The data folder: profiles, artifacts, runtime records lie in folders of their own below it.
+    /// The data folder: profiles, artifacts, runtime records and keys lie in folders of their own below it.
     pub data_dir: PathBuf,
+    /// The limits and time-outs.
+    pub config: Config,
+    /// What there is to be asked of a Space.
+    pub catalogue: Arc<Catalogue>,
+    /// What drives instances of each kind.
+    pub factories: Factories,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Where ids come from.
+    pub ids: Arc<dyn IdSource>,
+    /// The keys; those in the data folder where `None`.
+    pub keys: Option<Arc<KeyStore>>,
+}
+
+impl Parts {
+    /// What a server is built from: this machine's clock, its randomness, its Chromium, the keys in the data folder.
+    ///
+    /// Where the configuration allows scripted instances, their calls are journalled in `runtime/scripted.jsonl`, and
+    /// their starts follow `runtime/scripted-start` (see [`crate::runtime::scripted`]).
+    ///
+    /// # Errors
+    /// The data folder can't be used.
+    pub fn new(log: Arc<dyn EventLog>, data_dir: PathBuf, config: Config) -> Result<Self, StartError> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
+        let runtime_dir = data_dir.join("runtime");
+        std::fs::create_dir_all(&runtime_dir)?;
+        let mut factories = Factories::new();
+        if config.allow_scripted_runtime {
+            let journal = Journal::to_file(&runtime_dir.join("scripted.jsonl"))?;
+            let control = runtime_dir.join("scripted-start");
+            let scripted = ScriptedFactory::new(
+                Arc::clone(&clock),
+                journal,
+                Some(control),
+                crate::capability::standard(),
+            );
+            factories = factories.with(InstanceKind::Scripted, Arc::new(scripted) as Arc<dyn RuntimeFactory>);
+        }
+        Ok(Self {
+            log,
+            data_dir,
+            config,
+            catalogue: crate::capability::standard(),
+            factories,
+            clock,
+            ids,
+            keys: None,
+        })
+    }
 }
 
 /// The door. Cheap to clone.
 #[derive(Clone)]
-pub struct Spaces {}
+pub struct Spaces {
+    world: Arc<World>,
+}
 
 impl Spaces {
     /// Recovers and starts: see `recovery.rs` for the order.
-    pub async fn start(_parts: Parts) -> Result<Self, crate::StartError> {
-        unimplemented!()
+    ///
+    /// # Errors
+    /// [`StartError`]: the server must not go on.
+    pub async fn start(parts: Parts) -> Result<Self, StartError> {
+        recovery::start(parts).await.map(|world| Self { world })
     }
+
     /// Who bears this token.
-    pub fn authenticate(&self, _token: &Sensitive<String>) -> Result<Caller, Unauthenticated> {
-        unimplemented!()
+    ///
+    /// # Errors
+    /// [`Unauthenticated`]: nobody does, not any more, or it is no token.
+    pub fn authenticate(&self, token: &Sensitive<String>) -> Result<Caller, Unauthenticated> {
+        self.world.tokens.bearer(token, self.world.clock.now()).ok_or(Unauthenticated)
     }
+
     /// Makes a Space: one atomic append reserves the instance and opens the Space (S1).
-    pub async fn create(&self, _context: &Context, _create: CreateSpace) -> Result<Created, Rejection> {
-        unimplemented!()
+    ///
+    /// # Errors
+    /// [`Rejection`]: no Space was made, but for `outcome_unknown`: repeat it with the same idempotency key.
+    pub async fn create(&self, context: &Context, create: CreateSpace) -> Result<Created, Rejection> {
+        create::create(&self.world, context, create).await
     }
+
     /// Queues a task (S2, S5, S6, S7).
-    pub async fn submit(&self, _context: &Context, _submit: SubmitTask) -> Result<Submitted, Rejection> {
-        unimplemented!()
+    ///
+    /// # Errors
+    /// [`Rejection`]: no task was queued, but for `outcome_unknown`: repeat it with the same request id.
+    pub async fn submit(&self, context: &Context, submit: SubmitTask) -> Result<Submitted, Rejection> {
+        let world = &self.world;
+        let redactor = Redactor::new();
+        let keys = submit.args.expose().as_object().into_iter().flat_map(|args| args.keys());
+        let arg_keys = keys
+            .take(ARG_KEYS_MAX)
+            .map(|key| redactor.bounded_text(key, ARG_KEY_BYTES_MAX))
+            .collect();
+        let submission = Submission {
+            checked: world.catalogue.check(&submit.capability, submit.args.expose()),
+            append: repeat::submit_id(submit.space, &submit.request_id),
+            task: TaskId::from_uuid(world.ids.uuid()),
+            operation: OperationId::from_uuid(world.ids.uuid()),
+            request_id: submit.request_id,
+            capability: submit.capability,
+            args: submit.args,
+            arg_keys,
+            timeout: submit.timeout,
+        };
+        let by = By { caller: context.caller.clone(), workspace: submit.workspace };
+        let asked = Asked::Submit(by, Arc::new(submission));
+        let Granted { space, task } = self.ask(context, submit.space, asked).await?;
+        match task.ok_or(Rejection::Internal)? {
+            GrantedTask::Here { task, repeated, ended } => Ok(Submitted {
+                task,
+                repeated,
+                ended: TaskEnd { receiver: ended },
+                position: space.position,
+            }),
+            GrantedTask::Older(task) => {
+                let (task, position) = history::task(&*world.log, submit.space, task).await?;
+                let ended = Some((task.clone(), position)).filter(|(task, _)| task.status.is_terminal());
+                let (_, receiver) = tokio::sync::watch::channel(ended);
+                Ok(Submitted { task, repeated: true, ended: TaskEnd { receiver }, position: space.position })
+            }
+        }
     }
+
     /// Cancels the active task; idempotent, answers with the Space as it stands when there is none.
+    ///
+    /// # Errors
+    /// [`Rejection`]: nothing was done.
     pub async fn cancel(
         &self,
-        _context: &Context,
-        _workspace: &WorkspaceId,
-        _space: SpaceId,
+        context: &Context,
+        workspace: &WorkspaceId,
+        space: SpaceId,
     ) -> Result<SpaceSummary, Rejection> {
-        unimplemented!()
+        let reason = eventlog::event::space::CancelReason::Requested;
+        self.command(context, workspace, space, Command::Cancel { reason }).await
     }
+
     /// Closes the Space (S10); idempotent. Answers once the close is requested, and closed if it could be at once.
+    ///
+    /// # Errors
+    /// [`Rejection`]: nothing was done.
     pub async fn close(
         &self,
-        _context: &Context,
-        _workspace: &WorkspaceId,
-        _space: SpaceId,
+        context: &Context,
+        workspace: &WorkspaceId,
+        space: SpaceId,
     ) -> Result<SpaceSummary, Rejection> {
-        unimplemented!()
+        let reason = CloseReason::Requested;
+        self.command(context, workspace, space, Command::Close { reason }).await
     }
+
     /// Renews the idle time-out of a Space that the caller read (S14). Cheap; never wakes an actor or appends.
-    pub fn touch(&self, _caller: &Caller, _space: SpaceId) {}
+    pub fn touch(&self, caller: &Caller, space: SpaceId) {
+        let Some(slot) = self.world.directory.known(space) else { return };
+        if slot.owner().is_some_and(|(workspace, owner)| caller.may_act(workspace, owner)) {
+            slot.used(self.world.clock.now());
+        }
+    }
+
     /// Registers an instance (operator).
+    ///
+    /// # Errors
+    /// [`Rejection`]: nothing was registered.
     pub async fn register_instance(
         &self,
-        _context: &Context,
-        _register: RegisterInstance,
+        context: &Context,
+        register: RegisterInstance,
     ) -> Result<(InstanceId, Position), Rejection> {
-        unimplemented!()
+        let id = InstanceId::from_uuid(self.world.ids.uuid());
+        let command = instance::Command::Register(Box::new(instance::Register {
+            kind: register.kind,
+            name: register.name,
+            workspaces: register.workspaces,
+            bundle: register.bundle,
+            network_policy: register.network_policy,
+            headless: register.headless,
+        }));
+        let caller = context.caller.clone();
+        let state = self.world.instances.ask(&self.world, id, command, caller, context.into()).await?;
+        Ok((id, position_of(&state)))
     }
-    /// Retires an instance (operator); a Space on it is closed first.
+
+    /// Retires an instance (operator); a Space on it is closed.
+    ///
+    /// # Errors
+    /// [`Rejection`]: nothing was done.
     pub async fn retire_instance(
         &self,
-        _context: &Context,
-        _instance: InstanceId,
+        context: &Context,
+        instance: InstanceId,
     ) -> Result<Position, Rejection> {
-        unimplemented!()
+        let (world, caller) = (&self.world, context.caller.clone());
+        let command = instance::Command::Retire;
+        let state = world.instances.ask(world, instance, command, caller, context.into()).await?;
+        recovery::close_holder(world, &state, &Origin::from(context).on_behalf());
+        Ok(position_of(&state))
     }
+
     /// Makes a token (operator).
-    pub async fn issue_token(
-        &self,
-        _context: &Context,
-        _issue: IssueToken,
-    ) -> Result<IssuedToken, Rejection> {
-        unimplemented!()
+    ///
+    /// # Errors
+    /// [`Rejection`]: none was made.
+    pub async fn issue_token(&self, context: &Context, issue: IssueToken) -> Result<IssuedToken, Rejection> {
+        let id = TokenId::from_uuid(self.world.ids.uuid());
+        let token = tokens::text(&self.world.ids.secret());
+        let command = workspace::Command::IssueToken(workspace::IssueToken {
+            token: id,
+            hash: tokens::hash(&token),
+            role: issue.role,
+            owner_id: issue.owner_id,
+            all_workspaces: issue.all_workspaces,
+            expires_at: issue.expires_at,
+        });
+        let position = self.ask_workspace(context, &issue.workspace, command, None).await?;
+        Ok(IssuedToken { id, token, position })
     }
+
     /// Revokes a token (operator); idempotent.
+    ///
+    /// # Errors
+    /// [`Rejection`]: nothing was done.
     pub async fn revoke_token(
         &self,
-        _context: &Context,
-        _workspace: &WorkspaceId,
-        _token: TokenId,
+        context: &Context,
+        workspace: &WorkspaceId,
+        token: TokenId,
     ) -> Result<Position, Rejection> {
-        unimplemented!()
+        self.ask_workspace(context, workspace, workspace::Command::RevokeToken { token }, None).await
     }
+
     /// Grants a binding (operator).
+    ///
+    /// # Errors
+    /// [`Rejection`]: none was granted.
     pub async fn grant_binding(
         &self,
-        _context: &Context,
-        _grant: GrantBinding,
+        context: &Context,
+        grant: GrantBinding,
     ) -> Result<(BindingId, Position), Rejection> {
-        unimplemented!()
+        let binding = BindingId::from_uuid(self.world.ids.uuid());
+        let instance = match self.world.instances.look(&self.world, grant.instance).await {
+            // The rules say it, after they have looked who asks.
+            Err(Rejection::InstanceNotFound) => None,
+            found => Some(found?),
+        };
+        let command = workspace::Command::GrantBinding(workspace::GrantBinding {
+            binding,
+            instance: grant.instance,
+            owner_id: grant.owner_id,
+            capabilities: grant.capabilities,
+        });
+        let position = self.ask_workspace(context, &grant.workspace, command, instance).await?;
+        Ok((binding, position))
     }
+
     /// Revokes a binding (operator); idempotent.
+    ///
+    /// # Errors
+    /// [`Rejection`]: nothing was done.
     pub async fn revoke_binding(
         &self,
-        _context: &Context,
-        _workspace: &WorkspaceId,
-        _binding: BindingId,
+        context: &Context,
+        workspace: &WorkspaceId,
+        binding: BindingId,
     ) -> Result<Position, Rejection> {
-        unimplemented!()
+        self.ask_workspace(context, workspace, workspace::Command::RevokeBinding { binding }, None).await
     }
-    /// Opens an artifact's bytes; the caller has checked that the caller may read the Space and that the artifact is its.
+
+    /// Opens an artifact's bytes. Whoever asks this has checked that the caller may read the Space.
+    ///
+    /// # Errors
+    /// [`Rejection::TaskNotFound`]: this Space has no such artifact.
     pub async fn open_artifact(
         &self,
-        _space: SpaceId,
-        _artifact: ArtifactId,
+        space: SpaceId,
+        artifact: ArtifactId,
     ) -> Result<ArtifactFile, Rejection> {
-        unimplemented!()
+        let folder = self.world.data_dir.join(artifact::FOLDER);
+        tokio::task::spawn_blocking(move || artifact::open(&folder, space, artifact))
+            .await
+            .map_err(|_| Rejection::Internal)?
     }
-    /// Whether a task's args fit, without submitting it.
-    pub fn catalogue(&self) -> &crate::capability::Catalogue {
-        unimplemented!()
+
+    /// Everything that a Space can be asked; also tells whether a task's args fit, without submitting it.
+    #[must_use]
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.world.catalogue
     }
+
+    /// Every Workspace that exists.
+    #[must_use]
+    pub fn workspaces(&self) -> std::collections::BTreeSet<WorkspaceId> {
+        self.world.workspaces.ids()
+    }
+
+    /// Every instance that is known, the retired ones too.
+    #[must_use]
+    pub fn instances(&self) -> Vec<InstanceId> {
+        self.world.instances.ids()
+    }
+
     /// Drains: no new Spaces or tasks; running tasks finish or are cancelled by `within`; every end is recorded,
-    /// reservations are released, browsers ended. Idempotent.
-    pub async fn drain(&self, _within: Duration) {}
+    /// reservations are released, browsers ended. Idempotent: a second drain waits for the first.
+    pub async fn drain(&self, within: Duration) {
+        drain::drain(&self.world, within).await;
+    }
+
     /// Whether a drain has begun.
+    #[must_use]
     pub fn is_draining(&self) -> bool {
-        unimplemented!()
+        self.world.is_draining()
+    }
+
+    async fn command(
+        &self,
+        context: &Context,
+        workspace: &WorkspaceId,
+        space: SpaceId,
+        command: Command,
+    ) -> Result<SpaceSummary, Rejection> {
+        let by = By { caller: context.caller.clone(), workspace: workspace.clone() };
+        self.ask(context, space, Asked::Caller(by, command)).await.map(|granted| granted.space)
+    }
+
+    async fn ask(&self, context: &Context, space: SpaceId, asked: Asked) -> Result<Granted, Rejection> {
+        // Workspace entry comes before the question whether there is such a Space.
+        if let Asked::Submit(by, _) | Asked::Caller(by, _) = &asked
+            && !by.caller.scope.holds(&by.workspace)
+        {
+            return Err(Rejection::Forbidden);
+        }
+        if context.deadline <= self.world.clock.instant() {
+            return Err(Rejection::Overloaded);
+        }
+        let granted = self.world.ask(space, Ask { asked, origin: context.into() }).await?;
+        if let Some(slot) = self.world.directory.known(space) {
+            slot.used(self.world.clock.now());
+        }
+        Ok(granted)
+    }
+
+    async fn ask_workspace(
+        &self,
+        context: &Context,
+        workspace: &WorkspaceId,
+        command: workspace::Command,
+        instance: Option<instance::InstanceState>,
+    ) -> Result<Position, Rejection> {
+        let (world, caller) = (&self.world, context.caller.clone());
+        world.workspaces.ask(world, workspace, command, instance, caller, context.into()).await
     }
 }

@@ -47,6 +47,28 @@ fn decode(text: &str) -> Option<Uuid> {
         .map(Uuid::from_u128)
 }
 
+struct IdVisitor {
+    prefix: &'static str,
+}
+
+impl de::Visitor<'_> for IdVisitor {
+    type Value = Uuid;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an id of the form {}…, or its 16 bytes", self.prefix)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Uuid, E> {
+        text.strip_prefix(self.prefix)
+            .and_then(decode)
+            .ok_or_else(|| E::custom(ParseIdError::Form(self.prefix)))
+    }
+
+    fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Uuid, E> {
+        Uuid::from_slice(bytes).map_err(|_| E::invalid_length(bytes.len(), &self))
+    }
+}
+
 macro_rules! uuid_id {
     ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
         $(#[$doc])*
@@ -105,11 +127,13 @@ macro_rules! uuid_id {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                // Both forms are taken whatever the format says of itself: inside an internally tagged enum serde
+                // buffers the value and forgets that the format is binary.
+                let visitor = IdVisitor { prefix: $prefix };
                 if deserializer.is_human_readable() {
-                    Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+                    deserializer.deserialize_str(visitor).map(Self)
                 } else {
-                    let bytes = serde_bytes::ByteArray::<16>::deserialize(deserializer)?;
-                    Ok(Self(Uuid::from_bytes(bytes.into_array())))
+                    deserializer.deserialize_bytes(visitor).map(Self)
                 }
             }
         }

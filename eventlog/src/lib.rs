@@ -7,15 +7,32 @@
 //! | [`metadata`] | who, when and why |
 //! | [`redaction`], [`sealing`] | what may enter the log, and what may leave it for ever |
 //! | [`log`] | the contract: append, read, follow |
+//! | [`codec`], `upcast` | event ⇄ bytes; yesterday's shapes → today's |
+//! | [`segment`] | the log on disk: files, writer, recovery, verify |
+//! | `index`, `reader` | what makes reading fast and can be rebuilt; reading, then following |
+//! | `memory`, `conformance`, `fixture` | for tests (feature `testing`): a log with faults, one suite, small events |
 
+mod chain;
+pub mod codec;
+#[cfg(feature = "testing")]
+pub mod conformance;
 pub mod event;
+#[cfg(feature = "testing")]
+pub mod fixture;
 pub mod id;
+mod index;
 pub mod log;
+#[cfg(feature = "testing")]
+pub mod memory;
 pub mod metadata;
 pub mod number;
+mod prepare;
+mod reader;
 pub mod redaction;
 pub mod sealing;
+pub mod segment;
 pub mod stream;
+mod upcast;
 
 pub use self::{
     event::{Event, InstanceEvent, ServerEvent, SpaceEvent, WorkspaceEvent},
@@ -23,5 +40,6 @@ pub use self::{
     metadata::{Metadata, Principal, Role, Timestamp, TraceId},
     number::{ExpectedSequence, Fence, Generation, Position, Sequence},
     redaction::{Json, Redacted, Redactor, Sensitive},
+    segment::{OpenError, OpenOptions, SegmentLog, SegmentReader},
     stream::{StreamId, StreamKind},
 };

@@ -3,6 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::id::{InstanceId, ParseIdError, SpaceId, WorkspaceId};
 
@@ -42,6 +43,38 @@ impl StreamId {
             Self::Instance(_) => StreamKind::Instance,
             Self::Workspace(_) => StreamKind::Workspace,
             Self::Server => StreamKind::Server,
+        }
+    }
+}
+
+impl StreamId {
+    /// The binary form, as in frames and index keys: one byte for the kind, then the id's 16 bytes or the name.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let (kind, id): (u8, &[u8]) = match self {
+            Self::Space(id) => (1, &id.as_uuid().into_bytes()),
+            Self::Instance(id) => (2, &id.as_uuid().into_bytes()),
+            Self::Workspace(id) => (3, id.as_str().as_bytes()),
+            Self::Server => (4, &[]),
+        };
+        [&[kind], id].concat()
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote.
+    ///
+    /// # Errors
+    /// [`ParseIdError`]: no stream has this form.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ParseIdError> {
+        let bad = ParseIdError::Name("stream id");
+        let (kind, id) = bytes.split_first().ok_or(bad)?;
+        match kind {
+            1 => Uuid::from_slice(id).map(|uuid| Self::Space(SpaceId::from_uuid(uuid))).map_err(|_| bad),
+            2 => {
+                Uuid::from_slice(id).map(|uuid| Self::Instance(InstanceId::from_uuid(uuid))).map_err(|_| bad)
+            }
+            3 => std::str::from_utf8(id).map_err(|_| bad)?.parse().map(Self::Workspace),
+            4 if id.is_empty() => Ok(Self::Server),
+            _ => Err(bad),
         }
     }
 }

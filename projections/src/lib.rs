@@ -1,1 +1,47 @@
-//! Placeholder.
+//! What it looks like: views folded from the log. They are disposable: dropped and rebuilt, they come out equal.
+//!
+//! ```text
+//!                     one transaction per batch
+//!   log ── follow ──► projector ─────────────────► store (rows + checkpoint) ◄── views ── api
+//!                         │ publishes the checkpoint                              │ waits for it
+//!                         └───────────────────────────────────────────────────────┘
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`projector`] | the loop that feeds projections |
+//! | [`projection`] | what a projection is, and the list of them |
+//! | [`space_list`], [`task_history`], [`instance_health`], [`workspace_access`] | the folds, one file each |
+//! | [`views`], [`cursor`] | what the routes read |
+//! | [`store`], [`checkpoint`], `table` | the database |
+//! | [`rebuild`] | from position 0, and telling two builds apart |
+//!
+//! What it leaves to others: who may see which row (`api`), and what may happen (`actors`).
+
+pub mod checkpoint;
+pub mod cursor;
+pub mod instance_health;
+pub mod projection;
+pub mod projector;
+pub mod rebuild;
+pub mod space_list;
+pub mod store;
+mod table;
+pub mod task_history;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+pub mod views;
+pub mod workspace_access;
+
+pub use self::{
+    instance_health::{Health, InstanceRow},
+    projector::{Condition, Progress, Projector, ProjectorError},
+    rebuild::rebuild,
+    space_list::{SpaceRow, SpaceStatus},
+    store::{Dump, Store, StoreError},
+    task_history::{ArtifactRow, TaskRow, TaskStatus},
+    views::{Page, SpaceFilter, ViewError, Views, WaitError},
+    workspace_access::{BindingRow, TokenRow, WorkspaceRow},
+};

@@ -2,15 +2,16 @@
 //!
 //! The same page is used by a Space over HTTP and by raw CDP in a browser beside it, step by step in turn, in one run.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use browserspace_tests::{Page, Pages, Server, ServerOptions, SpaceRequest};
 use serde_json::{Value, json};
 
 use crate::{
-    disk::{Disk, median, milliseconds},
-    figure::{Bar, Figure},
+    Options,
+    disk::{Disk, milliseconds},
+    figure::{Bar, Figure, median},
     keepalive::KeepAlive,
     raw::RawBrowser,
 };
@@ -25,13 +26,14 @@ const PAGE: &str =
 /// Samples of one step, ours and the baseline's.
 #[derive(Default)]
 struct Pair {
-    ours: Vec<Duration>,
-    raw: Vec<Duration>,
+    ours: Vec<f64>,
+    raw: Vec<f64>,
 }
 
 impl Pair {
     fn overhead_ms(&self) -> f64 {
-        milliseconds(median(&self.ours[WARM_UP_ROUNDS..])) - milliseconds(median(&self.raw[WARM_UP_ROUNDS..]))
+        let warm = |samples: &[f64]| median(samples[WARM_UP_ROUNDS..].to_vec());
+        warm(&self.ours) - warm(&self.raw)
     }
 }
 
@@ -43,26 +45,26 @@ struct Ours {
 }
 
 impl Ours {
-    async fn step(&mut self, capability: &str, args: &Value) -> Result<(Value, Duration)> {
+    async fn step(&mut self, capability: &str, args: &Value) -> Result<(Value, f64)> {
         self.submits += 1;
         let request_id = format!("r{}", self.submits);
         let body = json!({ "request_id": request_id, "capability": capability, "args": args }).to_string();
         let begun = Instant::now();
         let answer = self.connection.post(&self.path, &body).await?;
-        let took = begun.elapsed();
+        let took = milliseconds(begun.elapsed());
         ensure!(answer.shows_completed(), "{capability} did not complete: {}", answer.text());
         Ok((answer.json()?["data"]["result"].clone(), took))
     }
 }
 
 /// Measures.
-pub(crate) fn figures() -> Result<Vec<Figure>> {
+pub(crate) fn run(options: &Options) -> Result<Vec<Figure>> {
     // Two threads: raw CDP blocks one of them, and the pages are served from the other.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(measure())
+    runtime.block_on(measure(options))
 }
 
-async fn measure() -> Result<Vec<Figure>> {
+async fn measure(options: &Options) -> Result<Vec<Figure>> {
     let pages = Pages::serve([("/", Page::html(PAGE))]).await;
     let url = pages.url("/");
     let server = Server::start(ServerOptions::default().arg("--log-filter").arg("warn"));
@@ -74,7 +76,7 @@ async fn measure() -> Result<Vec<Figure>> {
     let mut ours = Ours { connection, path: format!("/api/v1{}", space.path("/tasks")), submits: 0 };
     let mut raw = RawBrowser::start()?;
     let (mut navigate, mut snapshot, mut click) = (Pair::default(), Pair::default(), Pair::default());
-    for round in 0..ROUNDS + WARM_UP_ROUNDS {
+    for round in 0..if options.quick { 5 } else { ROUNDS } + WARM_UP_ROUNDS {
         navigate.ours.push(ours.step("navigate", &json!({ "url": url })).await?.1);
         navigate.raw.push(raw_navigate(&mut raw, &url)?);
         let (seen, took) = ours.step("snapshot", &json!({})).await?;
@@ -90,11 +92,15 @@ async fn measure() -> Result<Vec<Figure>> {
         disk.measure(10)?;
     }
     ensure!(raw.profile().exists(), "the baseline's browser kept its profile");
-    let bar = Some(Bar::AtMost(2.0 + 2.0 * milliseconds(disk.p50())));
+    let bar = 2.0 + 2.0 * disk.p50_ms();
+    let figure = |figure, pair: &Pair| {
+        let value = pair.overhead_ms();
+        Figure { bench: "browser", figure, value, unit: "ms", bar: Bar::AtMost(bar) }
+    };
     Ok(vec![
-        Figure::new("browser", "click_overhead_ms", click.overhead_ms(), "ms", bar),
-        Figure::new("browser", "navigate_overhead_ms", navigate.overhead_ms(), "ms", bar),
-        Figure::new("browser", "snapshot_overhead_ms", snapshot.overhead_ms(), "ms", bar),
+        figure("click_overhead_ms", &click),
+        figure("navigate_overhead_ms", &navigate),
+        figure("snapshot_overhead_ms", &snapshot),
     ])
 }
 
@@ -109,21 +115,21 @@ fn button_of(snapshot: &Value) -> Result<String> {
     words.rfind(is_ref).map(str::to_owned).with_context(|| format!("the button has a ref: {line}"))
 }
 
-fn raw_navigate(raw: &mut RawBrowser, url: &str) -> Result<Duration> {
+fn raw_navigate(raw: &mut RawBrowser, url: &str) -> Result<f64> {
     let begun = Instant::now();
     raw.call("Page.navigate", &json!({ "url": url }))?;
     raw.wait_for("Page.loadEventFired")?;
-    Ok(begun.elapsed())
+    Ok(milliseconds(begun.elapsed()))
 }
 
-fn raw_snapshot(raw: &mut RawBrowser) -> Result<Duration> {
+fn raw_snapshot(raw: &mut RawBrowser) -> Result<f64> {
     let begun = Instant::now();
     let tree = raw.call("Accessibility.getFullAXTree", &json!({}))?;
     ensure!(tree["nodes"].as_array().is_some_and(|nodes| nodes.len() > 5), "the tree has nodes");
-    Ok(begun.elapsed())
+    Ok(milliseconds(begun.elapsed()))
 }
 
-fn raw_click(raw: &mut RawBrowser) -> Result<Duration> {
+fn raw_click(raw: &mut RawBrowser) -> Result<f64> {
     let document = raw.call("DOM.getDocument", &json!({}))?;
     let query = json!({ "nodeId": document["root"]["nodeId"], "selector": "#b" });
     let node = raw.call("DOM.querySelector", &query)?;
@@ -141,5 +147,5 @@ fn raw_click(raw: &mut RawBrowser) -> Result<Duration> {
             &json!({ "type": kind, "x": x, "y": y, "button": button, "buttons": buttons, "clickCount": count }),
         )?;
     }
-    Ok(begun.elapsed())
+    Ok(milliseconds(begun.elapsed()))
 }

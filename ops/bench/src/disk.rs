@@ -3,11 +3,14 @@
 use std::{
     fs::File,
     io::Write,
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use anyhow::Result;
+use tempfile::TempDir;
+
+use crate::{Options, figure::median};
 
 /// About what one small append writes.
 const APPEND_BYTES: usize = 1024;
@@ -15,7 +18,7 @@ const APPEND_BYTES: usize = 1024;
 /// A file that is appended to and synced.
 pub(crate) struct Disk {
     file: File,
-    samples: Vec<Duration>,
+    samples: Vec<f64>,
 }
 
 impl Disk {
@@ -31,22 +34,35 @@ impl Disk {
             self.file.write_all(&bytes)?;
             let begun = Instant::now();
             self.file.sync_data()?;
-            self.samples.push(begun.elapsed());
+            self.samples.push(milliseconds(begun.elapsed()));
         }
         Ok(())
     }
 
-    /// The median so far.
-    pub(crate) fn p50(&self) -> Duration {
-        median(&self.samples)
+    /// The median so far, in milliseconds.
+    pub(crate) fn p50_ms(&self) -> f64 {
+        median(self.samples.clone())
     }
 }
 
-/// The median of samples; zero where there is none.
-pub(crate) fn median(samples: &[Duration]) -> Duration {
-    let mut sorted = samples.to_vec();
-    sorted.sort_unstable();
-    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+/// A folder for a server on the disk that is to be measured, removed when it is dropped.
+pub(crate) struct Place(TempDir);
+
+impl Place {
+    /// A fresh one below the folder that the options name.
+    pub(crate) fn new(options: &Options) -> Result<Self> {
+        Ok(Self(tempfile::tempdir_in(&options.folder)?))
+    }
+
+    /// Beside the data folder.
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// The data folder; the server makes it.
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.0.path().join("data")
+    }
 }
 
 /// A duration in milliseconds.

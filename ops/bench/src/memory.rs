@@ -8,6 +8,8 @@ use futures::future::try_join_all;
 use serde_json::json;
 
 use crate::{
+    Options,
+    disk::Place,
     figure::{Bar, Figure},
     keepalive::KeepAlive,
 };
@@ -18,30 +20,34 @@ const KIB_PER_MIB: f64 = 1024.0;
 const VIEWS_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Measures.
-pub(crate) fn figures() -> Result<Vec<Figure>> {
+pub(crate) fn run(options: &Options) -> Result<Vec<Figure>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(measure())
+    runtime.block_on(measure(options))
 }
 
-async fn measure() -> Result<Vec<Figure>> {
-    let mut server = Server::start(ServerOptions::default().arg("--log-filter").arg("warn"));
+async fn measure(options: &Options) -> Result<Vec<Figure>> {
+    let place = Place::new(options)?;
+    let server_options = ServerOptions::default().data_dir(&place.data_dir()).arg("--log-filter").arg("warn");
+    let mut server = Server::start(server_options);
     ready(&server).await;
     let idle = resident_mib(server.pid())?;
-    live_and_close(&server).await?;
+    live_and_close(&server, if options.quick { KNOWN_SPACES / 100 } else { KNOWN_SPACES }).await?;
     ready(&server).await;
     // A start of its own: what is measured is what knowing them costs, not what making them cost.
     server.restart();
     ready(&server).await;
     let known = resident_mib(server.pid())? - idle;
+    let figure =
+        |figure, value, bar| Figure { bench: "memory", figure, value, unit: "MiB", bar: Bar::AtMost(bar) };
     Ok(vec![
-        Figure::new("memory", "idle_rss_mib", idle, "MiB", Some(Bar::AtMost(40.0))),
-        Figure::new("memory", "known_100k_rss_mib", known, "MiB", Some(Bar::AtMost(100.0))),
-        Figure::new("memory", "binary_mib", binary_mib()?, "MiB", Some(Bar::AtMost(40.0))),
+        figure("idle_rss_mib", idle, 40.0),
+        figure("known_100k_rss_mib", known, 100.0),
+        figure("binary_mib", binary_mib()?, 40.0),
     ])
 }
 
 /// Opens and closes Spaces until so many are known.
-async fn live_and_close(server: &Server) -> Result<()> {
+async fn live_and_close(server: &Server, count: usize) -> Result<()> {
     let operator = server.operator();
     let mut instances = Vec::with_capacity(LANES);
     for _ in 0..LANES {
@@ -52,7 +58,7 @@ async fn live_and_close(server: &Server) -> Result<()> {
         let mut connection = KeepAlive::connect(&address, &token).await?;
         let request = SpaceRequest::new("default", instance).granting(&["get_url"]);
         let (path, body) = (format!("/api/v1{}", request.path()), request.body().to_string());
-        for _ in 0..KNOWN_SPACES.div_ceil(LANES) {
+        for _ in 0..count.div_ceil(LANES) {
             let opened = connection.post(&path, &body).await?;
             ensure!(opened.status == 201, "a create failed: {} {}", opened.status, opened.text());
             let opened = opened.json()?;

@@ -7,8 +7,9 @@ use browserspace_tests::{Server, ServerOptions, SpaceRequest};
 use futures::future::try_join_all;
 
 use crate::{
-    disk::{Disk, median, milliseconds},
-    figure::{Bar, Figure},
+    Options,
+    disk::{Disk, Place, milliseconds},
+    figure::{Bar, Figure, median},
     keepalive::KeepAlive,
 };
 
@@ -45,41 +46,44 @@ impl Lane {
 }
 
 /// Measures.
-pub(crate) fn figures() -> Result<Vec<Figure>> {
+pub(crate) fn run(options: &Options) -> Result<Vec<Figure>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(measure())
+    runtime.block_on(measure(options))
 }
 
-async fn measure() -> Result<Vec<Figure>> {
-    let server = Server::start(ServerOptions::default().arg("--log-filter").arg("warn"));
-    let mut disk = Disk::new(server.data_dir())?;
+async fn measure(options: &Options) -> Result<Vec<Figure>> {
+    let place = Place::new(options)?;
+    let server_options = ServerOptions::default().data_dir(&place.data_dir()).arg("--log-filter").arg("warn");
+    let server = Server::start(server_options);
+    let mut disk = Disk::new(place.path())?;
     let mut lanes = Vec::with_capacity(SPACES);
     for _ in 0..SPACES {
         lanes.push(Lane::open(&server).await?);
     }
     // Each block of tasks stands beside a block of bare syncs, so that a disk whose mood changes spoils neither alone.
     let mut samples = Vec::with_capacity(BLOCKS * TASKS_PER_BLOCK);
-    for _ in 0..BLOCKS {
+    for _ in 0..if options.quick { 2 } else { BLOCKS } {
         for _ in 0..TASKS_PER_BLOCK {
             let begun = Instant::now();
             lanes[0].task().await?;
-            samples.push(begun.elapsed());
+            samples.push(milliseconds(begun.elapsed()));
         }
         disk.measure(TASKS_PER_BLOCK)?;
     }
-    let rate = rate(&mut lanes).await?;
-    let (task, sync) = (milliseconds(median(&samples)), milliseconds(disk.p50()));
+    let rate = rate(&mut lanes, if options.quick { MEASURED / 5 } else { MEASURED }).await?;
+    let sync = disk.p50_ms();
+    let figure = |figure, value, unit, bar| Figure { bench: "task", figure, value, unit, bar };
     Ok(vec![
-        Figure::new("task", "task_p50_ms", task, "ms", Some(Bar::AtMost(3.0 * sync + 1.0))),
-        Figure::new("task", "fdatasync_p50_ms", sync, "ms", None),
-        Figure::new("task", "tasks_per_s_64", rate, "1/s", Some(Bar::AtLeast(5_000.0))),
+        figure("task_p50_ms", median(samples), "ms", Bar::AtMost(3.0 * sync + 1.0)),
+        figure("fdatasync_p50_ms", sync, "ms", Bar::None),
+        figure("tasks_per_s_64", rate, "1/s", Bar::AtLeast(5_000.0)),
     ])
 }
 
 /// Finished tasks a second of all Spaces at once.
-async fn rate(lanes: &mut [Lane]) -> Result<f64> {
+async fn rate(lanes: &mut [Lane], measured: Duration) -> Result<f64> {
     let begun = Instant::now();
-    let (from, until) = (begun + WARM_UP, begun + WARM_UP + MEASURED);
+    let (from, until) = (begun + WARM_UP, begun + WARM_UP + measured);
     let work = async |lane: &mut Lane| -> Result<u32> {
         let mut finished = 0;
         while Instant::now() < until {
@@ -90,5 +94,5 @@ async fn rate(lanes: &mut [Lane]) -> Result<f64> {
         Ok(finished)
     };
     let finished: u32 = try_join_all(lanes.iter_mut().map(work)).await?.into_iter().sum();
-    Ok(f64::from(finished) / MEASURED.as_secs_f64())
+    Ok(f64::from(finished) / measured.as_secs_f64())
 }

@@ -1,2 +1,57 @@
-//! Placeholder.
-fn main() {}
+//! What builds, runs, checks and measures the project: `cargo xtask <command>`.
+//!
+//! Every command installs what it needs first (`setup.rs`), says what it runs, and ends with a summary.
+
+mod bench;
+mod check;
+mod demo;
+
+mod generate;
+mod run;
+mod setup;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Builds, runs, checks and measures browserspace.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
+struct Xtask {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs the main job on a real browser and a real page, and shows each step.
+    Demo(demo::Options),
+    /// Everything: setup, format, lints, dependencies, build, and all tests with a real browser.
+    Test(check::TestOptions),
+    /// The quick part of `test`: format, lints, dependencies.
+    Check(check::CheckOptions),
+    /// Measures, each figure with its baseline in the same run.
+    Bench(bench::Options),
+    /// Writes the generated files again: docs/openapi.json, docs/errors.md and new golden events.
+    Generate,
+    /// Installs what is missing: Chromium, cargo-nextest, cargo-deny.
+    Setup,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Xtask::parse().command {
+        Command::Demo(options) => demo::demo(&options),
+        Command::Test(options) => check::test(&options),
+        Command::Check(options) => check::check(&options),
+        Command::Bench(options) => bench::bench(&options),
+        Command::Generate => generate::generate(),
+        Command::Setup => setup::everything(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nxtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! given/when/then: the rules in the words of the domain. For tests of this and of other crates.

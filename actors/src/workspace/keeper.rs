@@ -1,0 +1,129 @@
+//! The one owner of each Workspace's state: the same line of waiters as [`crate::instance::keeper`], for the same
+//! reasons. What it records of tokens is taken into the token table before the caller hears of it, so that a revoked
+//! token opens no door from that answer on.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use eventlog::{Appended, Event, Position, StreamId, id::WorkspaceId};
+use futures::StreamExt;
+use parking_lot::RwLock;
+use tokio::sync::Mutex;
+use tracing::error;
+
+use super::{Command, Facts, WorkspaceState, decide, evolve_recorded};
+use crate::{
+    caller::Caller,
+    instance::{
+        InstanceState,
+        keeper::{detached, refusal},
+    },
+    rejection::Rejection,
+    world::{Origin, World},
+};
+
+/// The owners, by Workspace. One that does not exist has none.
+#[derive(Default)]
+pub(crate) struct Workspaces(RwLock<BTreeMap<WorkspaceId, Arc<Mutex<WorkspaceState>>>>);
+
+impl Workspaces {
+    /// Takes over what recovery has folded.
+    pub(crate) fn adopt(&self, state: WorkspaceState) {
+        self.0.write().insert(state.id().clone(), Arc::new(Mutex::new(state)));
+    }
+
+    /// Every Workspace that exists.
+    pub(crate) fn ids(&self) -> BTreeSet<WorkspaceId> {
+        self.0.read().keys().cloned().collect()
+    }
+
+    /// The Workspace as it stands; an absent one is absent.
+    pub(crate) async fn look(&self, world: &World, id: &WorkspaceId) -> Result<WorkspaceState, Rejection> {
+        let Some(keeper) = self.0.read().get(id).cloned() else {
+            return Ok(WorkspaceState::Absent(id.clone()));
+        };
+        let mut state = keeper.lock().await;
+        catch_up(world, &mut state).await?;
+        Ok(state.clone())
+    }
+
+    /// Decides and records a command; answers with the position of the Workspace's last event.
+    pub(crate) async fn ask(
+        &self,
+        world: &Arc<World>,
+        id: &WorkspaceId,
+        command: Command,
+        instance: Option<InstanceState>,
+        caller: Caller,
+        origin: Origin,
+    ) -> Result<Position, Rejection> {
+        let known = self.0.read().get(id).cloned();
+        let absent = || Arc::new(Mutex::new(WorkspaceState::Absent(id.clone())));
+        let keeper = known.unwrap_or_else(absent);
+        let work = {
+            let (world, keeper) = (Arc::clone(world), Arc::clone(&keeper));
+            async move { decide_and_record(&world, &keeper, &command, instance.as_ref(), &caller, &origin).await }
+        };
+        let position = detached(work).await?;
+        if position > Position::ZERO {
+            self.0.write().entry(id.clone()).or_insert(keeper);
+        }
+        Ok(position)
+    }
+}
+
+async fn decide_and_record(
+    world: &World,
+    keeper: &Mutex<WorkspaceState>,
+    command: &Command,
+    instance: Option<&InstanceState>,
+    caller: &Caller,
+    origin: &Origin,
+) -> Result<Position, Rejection> {
+    let mut state = keeper.lock().await;
+    for _ in 0..2 {
+        catch_up(world, &mut state).await?;
+        let facts = Facts { now: world.clock.now(), caller, instance, catalogue: &world.catalogue };
+        let parts = decide(&state, command, &facts)?.parts(&state);
+        if parts.is_empty() {
+            return Ok(position_of(&state));
+        }
+        let metadata = world.metadata(origin, Some(state.id().clone()));
+        match world.append(origin, world.command_id(), metadata, parts).await {
+            Ok(Appended::Stored(_) | Appended::Duplicate { .. }) => {
+                catch_up(world, &mut state).await?;
+                return Ok(position_of(&state));
+            }
+            Ok(Appended::Conflict { .. }) => {}
+            Err(failure) => return Err(refusal(&failure)),
+        }
+    }
+    Err(Rejection::Overloaded)
+}
+
+fn position_of(state: &WorkspaceState) -> Position {
+    state.workspace().map_or(Position::ZERO, |workspace| workspace.position)
+}
+
+async fn catch_up(world: &World, state: &mut WorkspaceState) -> Result<(), Rejection> {
+    let id = state.id().clone();
+    let stream = StreamId::Workspace(id.clone());
+    let head = world.log.stream_head(&stream).await.map_err(|_| Rejection::LogUnavailable)?;
+    if head <= state.revision() {
+        return Ok(());
+    }
+    let mut tail = world.log.read_stream(&stream, state.revision().next());
+    while let Some(recorded) = tail.next().await {
+        let recorded = recorded.map_err(|damage| {
+            error!(workspace.id = %id, %damage, "A Workspace could not be read back.");
+            Rejection::LogUnavailable
+        })?;
+        *state = evolve_recorded(std::mem::replace(state, WorkspaceState::Absent(id.clone())), &recorded);
+        if let Event::Workspace(event) = &recorded.event {
+            world.tokens.evolve(&id, event);
+        }
+    }
+    Ok(())
+}

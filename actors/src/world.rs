@@ -1,0 +1,138 @@
+//! What every actor of this crate shares: log, clock, ids, keys, limits; and the one way to append.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use eventlog::{
+    Append, AppendError, Appended, EventLog, Metadata, Part, Principal, TraceId,
+    id::{BootId, CommandId, WorkspaceId},
+    sealing::KeyStore,
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span, field};
+
+use crate::{
+    caller::Context,
+    capability::Catalogue,
+    clock::{Clock, IdSource},
+    config::Config,
+    directory::Directory,
+    fleet::Fleet,
+    instance::keeper::Instances,
+    tokens::Tokens,
+    workspace::keeper::Workspaces,
+};
+
+/// The shared things. One per server.
+pub(crate) struct World {
+    pub(crate) log: Arc<dyn EventLog>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) keys: Arc<KeyStore>,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) config: Config,
+    pub(crate) data_dir: PathBuf,
+    pub(crate) boot: BootId,
+    pub(crate) tokens: Tokens,
+    pub(crate) fleet: Fleet,
+    pub(crate) directory: Directory,
+    pub(crate) instances: Instances,
+    pub(crate) workspaces: Workspaces,
+    pub(crate) draining: AtomicBool,
+    /// Set once a drain has come to its end.
+    pub(crate) drained: tokio::sync::OnceCell<()>,
+    /// Ends the loops.
+    pub(crate) stopping: CancellationToken,
+}
+
+/// On whose behalf and in which trace something is done.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    pub(crate) principal: Principal,
+    pub(crate) trace_id: TraceId,
+    pub(crate) span: Span,
+}
+
+impl Origin {
+    /// The server itself, outside any trace.
+    pub(crate) fn server() -> Self {
+        Self { principal: Principal::System, trace_id: TraceId::default(), span: Span::none() }
+    }
+
+    /// The server itself, going on with what somebody else asked.
+    pub(crate) fn on_behalf(&self) -> Self {
+        Self { principal: Principal::System, ..self.clone() }
+    }
+}
+
+impl From<&Context> for Origin {
+    fn from(context: &Context) -> Self {
+        Self {
+            principal: context.caller.principal.clone(),
+            trace_id: context.trace_id,
+            span: context.span.clone(),
+        }
+    }
+}
+
+impl World {
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// A new name for one append.
+    pub(crate) fn command_id(&self) -> CommandId {
+        CommandId::from_uuid(self.ids.uuid())
+    }
+
+    /// What is kept beside the events of one append.
+    pub(crate) fn metadata(&self, origin: &Origin, workspace: Option<WorkspaceId>) -> Metadata {
+        Metadata {
+            principal: origin.principal.clone(),
+            workspace,
+            recorded_at: self.clock.now(),
+            trace_id: origin.trace_id,
+            causation: None,
+            boot: self.boot,
+        }
+    }
+
+    /// Appends, within the time that an append may take; beyond it the outcome is unknown, as with a failed sync.
+    pub(crate) async fn append(
+        &self,
+        origin: &Origin,
+        id: CommandId,
+        metadata: Metadata,
+        parts: Vec<Part>,
+    ) -> Result<Appended, AppendError> {
+        let span = tracing::debug_span!(parent: &origin.span, "append", position = field::Empty);
+        let append = self.log.append(Append { id, metadata, parts });
+        let outcome = tokio::time::timeout(self.config.append_timeout, append.instrument(span.clone()))
+            .await
+            .unwrap_or(Err(AppendError::Unknown));
+        if let Ok(Appended::Stored(stored)) = &outcome {
+            span.record("position", stored.last.0);
+        }
+        outcome
+    }
+}
+
+/// Pauses between attempts to do what must be done: doubling from 50 ms to 5 s.
+pub(crate) struct Patience(Duration);
+
+impl Patience {
+    pub(crate) const fn new() -> Self {
+        Self(Duration::from_millis(50))
+    }
+
+    pub(crate) async fn wait(&mut self) {
+        tokio::time::sleep(self.0).await;
+        self.0 = (self.0 * 2).min(Duration::from_secs(5));
+    }
+}

@@ -1,0 +1,234 @@
+//! `doctor`: checks what a server would meet here, and says what to do about what is wrong.
+
+use std::{
+    net::TcpListener,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::Result;
+
+use super::{block_on, client::Client, print};
+use crate::config::{Config, ServeFlags};
+
+pub(super) const HELP: &str = "\
+Takes the flags of `serve`, so that it checks what that command line would meet. Changes nothing.
+Each line says ok, warn or FAIL. The exit code is 1 if a line says FAIL.";
+
+const SHARED_MEMORY_MIB_WANTED: u64 = 64;
+
+/// What a check came to.
+enum Finding {
+    Ok(String),
+    Warn(String, &'static str),
+    Fail(String, String),
+}
+
+use Finding::{Fail, Ok as Good, Warn};
+
+/// Checks, prints, and fails if something would stop a server.
+pub(super) fn doctor(flags: &ServeFlags) -> Result<ExitCode> {
+    let config = Config::load(flags)?;
+    let running = block_on(Client::of_running(&config.data_dir));
+    let is_running = matches!(&running, Ok(Some(_)) | Err(_));
+    let findings = [
+        ("data folder", data_folder(&config.data_dir)),
+        ("path to it", path_for_browsers(&config.data_dir)),
+        ("disk space", disk_space(&config)),
+        ("log", log(&config.data_dir)),
+        ("port", port(&config, is_running)),
+        ("user", user(&config)),
+        ("browser", browser(&config)),
+        ("sandbox", sandbox(&config)),
+        ("shared memory", shared_memory()),
+    ];
+    let mut failed = false;
+    for (name, finding) in findings {
+        let (word, said, advice) = match finding {
+            Good(said) => ("ok", said, String::new()),
+            Warn(said, advice) => ("warn", said, advice.to_owned()),
+            Fail(said, advice) => {
+                failed = true;
+                ("FAIL", said, advice)
+            }
+        };
+        println!("{word:<5} {name:<14} {}", print::escaped(&said));
+        if !advice.is_empty() {
+            println!("{:<20} {}", "", print::escaped(&advice));
+        }
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn data_folder(folder: &Path) -> Finding {
+    if !folder.exists() {
+        let parent = nearest_existing(folder);
+        return if may_write(&parent) {
+            Good(format!("{} is not there yet; the first start makes it", folder.display()))
+        } else {
+            Fail(
+                format!("{} is not there, and {} is not writable", folder.display(), parent.display()),
+                "make the folder, or name another one with --data-dir".to_owned(),
+            )
+        };
+    }
+    if !folder.is_dir() {
+        return Fail(
+            format!("{} is not a folder", folder.display()),
+            "name another one with --data-dir".to_owned(),
+        );
+    }
+    if may_write(folder) {
+        Good(format!("{} is writable", folder.display()))
+    } else {
+        Fail(
+            format!("{} is not writable for you", folder.display()),
+            "run as its owner, or give it to you: chown".to_owned(),
+        )
+    }
+}
+
+/// Browsers run as users of their own: they need the way to their profiles, though not the right to look around.
+fn path_for_browsers(folder: &Path) -> Finding {
+    if !is_root() {
+        return Good("browsers run as you".to_owned());
+    }
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let closed = absolute
+        .ancestors()
+        .skip(1)
+        .find(|ancestor| ancestor.metadata().is_ok_and(|found| found.permissions().mode() & 0o001 == 0));
+    match closed {
+        None => Good("open for the users that browsers run as".to_owned()),
+        Some(closed) => Fail(
+            format!("{} is closed for the users that browsers run as", closed.display()),
+            format!(
+                "chmod o+x {}, or name a data folder elsewhere, as in /var/lib/browserspace",
+                closed.display()
+            ),
+        ),
+    }
+}
+
+fn disk_space(config: &Config) -> Finding {
+    let folder = nearest_existing(&config.data_dir);
+    let Some(free_mib) = free_mib(&folder) else {
+        return Warn(format!("{} does not tell", folder.display()), "look with df");
+    };
+    if free_mib < config.free_space_min_mib {
+        return Fail(
+            format!("{free_mib} MiB free, {} wanted", config.free_space_min_mib),
+            "make room: below that the server refuses new work (free_space_min_mib)".to_owned(),
+        );
+    }
+    Good(format!("{free_mib} MiB free, at least {} wanted", config.free_space_min_mib))
+}
+
+fn log(folder: &Path) -> Finding {
+    match crate::server::count_events(folder) {
+        Ok(None) => Good("none yet".to_owned()),
+        Ok(Some(count)) => Good(format!("{count} events, all readable")),
+        Err(error) => Fail(
+            format!("{error:#}"),
+            "do not delete anything; put the last good copy of the data folder in its place".to_owned(),
+        ),
+    }
+}
+
+fn port(config: &Config, is_running: bool) -> Finding {
+    if is_running {
+        return Good("a server is running on this data folder and answers".to_owned());
+    }
+    match TcpListener::bind(config.listen) {
+        Ok(_) => Good(format!("{} is free", config.listen)),
+        Err(error) => Fail(
+            format!("{}: {error}", config.listen),
+            "end what listens there, or take another one with --listen (port 0 = any free one)".to_owned(),
+        ),
+    }
+}
+
+fn user(config: &Config) -> Finding {
+    if is_root() {
+        return Good(format!("root; browsers run as users {} and up", config.browser_uid_base));
+    }
+    let uid = rustix::process::getuid().as_raw();
+    Warn(
+        format!("user {uid}; all browsers run as this same user"),
+        "as root the server gives each Space a user of its own, which keeps browsers apart more strictly",
+    )
+}
+
+fn browser(config: &Config) -> Finding {
+    let advice = || "install one: apt-get install chromium; or name it with --chromium PATH".to_owned();
+    let program = match actors::runtime::find_executable(config.chromium.as_deref()) {
+        Ok(program) => program,
+        Err(error) => return Fail(format!("{error:#}"), advice()),
+    };
+    let version = std::process::Command::new(&program).arg("--version").output();
+    match version {
+        Ok(output) if output.status.success() => {
+            Good(format!("{}  ({})", String::from_utf8_lossy(&output.stdout).trim(), program.display()))
+        }
+        Ok(output) => Fail(
+            format!("{} does not run: {}", program.display(), String::from_utf8_lossy(&output.stderr).trim()),
+            advice(),
+        ),
+        Err(error) => Fail(format!("{} does not start: {error}", program.display()), advice()),
+    }
+}
+
+/// Chromium's sandbox needs user namespaces: user_namespaces(7).
+fn sandbox(config: &Config) -> Finding {
+    let setting = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let off = [
+        ("/proc/sys/user/max_user_namespaces", 0, "sysctl user.max_user_namespaces=15000"),
+        ("/proc/sys/kernel/unprivileged_userns_clone", 0, "sysctl kernel.unprivileged_userns_clone=1"),
+        (
+            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+            1,
+            "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for the browser",
+        ),
+    ]
+    .into_iter()
+    .find(|(path, bad, _)| setting(path) == Some(*bad));
+    match off {
+        None => Good("user namespaces are there; Chromium's sandbox is on".to_owned()),
+        Some((path, _, _)) if config.allow_no_sandbox => Warn(
+            format!("{path} turns user namespaces off; browsers run without a sandbox"),
+            "only for pages you trust",
+        ),
+        Some((path, _, remedy)) => Fail(
+            format!("{path} turns user namespaces off, and Chromium's sandbox needs them"),
+            format!("{remedy}; or, for pages you trust, --allow-no-sandbox"),
+        ),
+    }
+}
+
+fn shared_memory() -> Finding {
+    match rustix::fs::statvfs("/dev/shm").map(|found| found.f_blocks * found.f_frsize / 1_048_576) {
+        Ok(mib) if mib >= SHARED_MEMORY_MIB_WANTED => Good(format!("/dev/shm has {mib} MiB")),
+        Ok(mib) => Warn(format!("/dev/shm has {mib} MiB"), "pages may crash; in a container: --shm-size=1g"),
+        Err(_) => Warn("/dev/shm is not there".to_owned(), "pages may crash; mount a tmpfs there"),
+    }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn may_write(folder: &Path) -> bool {
+    let wanted = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    rustix::fs::accessat(rustix::fs::CWD, folder, wanted, rustix::fs::AtFlags::EACCESS).is_ok()
+        && folder.metadata().is_ok_and(|found| found.nlink() > 0)
+}
+
+fn free_mib(folder: &Path) -> Option<u64> {
+    rustix::fs::statvfs(folder).ok().map(|found| found.f_bavail * found.f_frsize / 1_048_576)
+}
+
+fn nearest_existing(folder: &Path) -> PathBuf {
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    absolute.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(Path::new("/")).to_owned()
+}

@@ -1,0 +1,37 @@
+//! `rebuild`: throws the views away and folds them again from position 1.
+
+use std::{process::ExitCode, time::Instant};
+
+use anyhow::Result;
+use clap::Args;
+
+use super::block_on;
+use crate::{
+    config::{Config, FolderFlags},
+    offline::Offline,
+};
+
+pub(super) const HELP: &str = "\
+The views (views.sqlite in the data folder) answer reads; the log is the truth. Rebuilding loses nothing.
+It takes about a minute for a million events, and needs the folder for itself: stop the server first.";
+
+/// What `rebuild` is told.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    #[command(flatten)]
+    folder: FolderFlags,
+}
+
+/// Rebuilds and says how far.
+pub(super) fn rebuild(options: &Options) -> Result<ExitCode> {
+    let config = Config::load_for(&options.folder)?;
+    let begun = Instant::now();
+    let position = block_on(async {
+        let offline = Offline::open(&config)?;
+        let outcome = offline.rebuild_views().await;
+        offline.close().await;
+        outcome
+    })?;
+    println!("the views hold everything up to position {position} ({:.1} s)", begun.elapsed().as_secs_f64());
+    Ok(ExitCode::SUCCESS)
+}

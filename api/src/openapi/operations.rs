@@ -1,0 +1,459 @@
+//! The table of operations: what each route takes, gives and refuses.
+
+use serde_json::{Value, json};
+
+use crate::problem::Code;
+
+/// What must come with a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Given {
+    /// A token.
+    Token,
+    /// Nothing.
+    Anybody,
+}
+
+/// What an answer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// `{"data": …}` with this schema.
+    One(&'static str),
+    /// `{"data": […], "next": …}` with this schema.
+    List(&'static str),
+    /// A list of events, or a stream of them.
+    Events,
+    /// Bytes.
+    File,
+    /// Text of this media type.
+    Text(&'static str),
+    /// This document.
+    Document,
+}
+
+/// One route and method.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Operation {
+    pub(super) method: &'static str,
+    pub(super) path: &'static str,
+    pub(super) tag: &'static str,
+    pub(super) id: &'static str,
+    pub(super) summary: &'static str,
+    pub(super) description: &'static str,
+    pub(super) given: Given,
+    /// Parameters that do not stand in the path.
+    pub(super) parameters: &'static [&'static str],
+    /// The schema of the body, and whether there must be one.
+    pub(super) body: Option<(&'static str, bool)>,
+    pub(super) reply: Reply,
+    pub(super) answers: &'static [(u16, &'static str)],
+    /// What it refuses beside what every route refuses.
+    refuses: &'static [Code],
+}
+
+impl Operation {
+    /// Every code that this route may answer with.
+    pub(super) fn errors(&self) -> impl Iterator<Item = Code> {
+        const ALWAYS: &[Code] = &[Code::InvalidRequest, Code::Forbidden, Code::Overloaded, Code::Internal];
+        const WITH_TOKEN: &[Code] = &[Code::Unauthenticated, Code::RateLimited];
+        const IN_WORKSPACE: &[Code] = &[Code::WorkspaceNotFound];
+        const IN_SPACE: &[Code] = &[Code::SpaceNotFound];
+        const CHANGES: &[Code] = &[Code::LogUnavailable, Code::ShuttingDown, Code::OutcomeUnknown];
+        let when = |is: bool, codes: &'static [Code]| if is { codes } else { &[] };
+        [
+            ALWAYS,
+            when(self.given == Given::Token, WITH_TOKEN),
+            when(self.path.contains("{workspace_id}"), IN_WORKSPACE),
+            when(self.path.contains("{space_id}"), IN_SPACE),
+            when(self.method == "post", CHANGES),
+            self.refuses,
+        ]
+        .into_iter()
+        .flatten()
+        .copied()
+    }
+}
+
+/// One parameter of a path, a query or a header.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Parameter {
+    pub(super) name: &'static str,
+    pub(super) place: &'static str,
+    pub(super) description: &'static str,
+    shape: Shape,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    Text,
+    Id(&'static str),
+    Number(u64, u64),
+    Status,
+}
+
+impl Parameter {
+    pub(super) fn schema(&self) -> Value {
+        match self.shape {
+            Shape::Text => json!({ "type": "string" }),
+            Shape::Id(prefix) => json!({ "type": "string", "pattern": format!("^{prefix}") }),
+            Shape::Number(least, most) if most == u64::MAX => json!({ "type": "integer", "minimum": least }),
+            Shape::Number(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
+            Shape::Status => json!({ "type": "string", "enum": ["idle", "running", "error", "closed"] }),
+        }
+    }
+}
+
+const fn parameter(
+    name: &'static str,
+    place: &'static str,
+    shape: Shape,
+    description: &'static str,
+) -> Parameter {
+    Parameter { name, place, description, shape }
+}
+
+/// Every parameter, by its name.
+pub(super) const PARAMETERS: &[Parameter] = &[
+    parameter("workspace_id", "path", Shape::Text, "The Workspace."),
+    parameter("space_id", "path", Shape::Id("spc_"), "The Space."),
+    parameter("task_id", "path", Shape::Id("tsk_"), "The task."),
+    parameter("artifact_id", "path", Shape::Id("art_"), "The artifact."),
+    parameter("instance_id", "path", Shape::Id("ins_"), "The browser instance."),
+    parameter("binding_id", "path", Shape::Id("bnd_"), "The binding."),
+    parameter("token_id", "path", Shape::Id("tok_"), "The token's id, not its text."),
+    parameter(
+        "limit",
+        "query",
+        Shape::Number(1, 100),
+        "Entries of a page: 20 where not given, 100 for events.",
+    ),
+    parameter("cursor", "query", Shape::Text, "The `next` of the page before."),
+    parameter("status", "query", Shape::Status, "Only Spaces that stand like this."),
+    parameter(
+        "after_sequence",
+        "query",
+        Shape::Number(0, u64::MAX),
+        "Only events after this sequence. Default: 0.",
+    ),
+    parameter(
+        "after_position",
+        "query",
+        Shape::Number(0, u64::MAX),
+        "Only events after this position. Default: 0.",
+    ),
+    parameter(
+        "Idempotency-Key",
+        "header",
+        Shape::Text,
+        "1 to 255 characters; a repeat with the same key gives the first Space.",
+    ),
+    parameter(
+        "Prefer",
+        "header",
+        Shape::Text,
+        "`wait=N`: answer once the task has ended, or after N seconds (at most 60).",
+    ),
+    parameter(
+        "Last-Event-ID",
+        "header",
+        Shape::Number(0, u64::MAX),
+        "Where a stream was cut; it goes on after this id.",
+    ),
+    parameter(
+        "x-min-position",
+        "header",
+        Shape::Number(0, u64::MAX),
+        "Wait (at most 2 s) until this position is known, else 503.",
+    ),
+];
+
+/// The groups of operations.
+pub(super) const TAGS: &[(&str, &str)] = &[
+    ("Spaces", "An owner's exclusive hold of one browser."),
+    ("Tasks", "One at a time, each invoking one capability."),
+    ("Events", "What happened, in order, as a page or as a stream."),
+    ("Artifacts", "Files that tasks made."),
+    ("Instances", "Browsers that can be held."),
+    ("Access", "Who may do what in a Workspace."),
+    ("Server", "About the server itself."),
+];
+
+const SPACE: &str = "/api/v1/workspaces/{workspace_id}/browser-spaces/{space_id}";
+
+macro_rules! space_path {
+    ($rest:literal) => {
+        concat!("/api/v1/workspaces/{workspace_id}/browser-spaces/{space_id}", $rest)
+    };
+}
+macro_rules! workspace_path {
+    ($rest:literal) => {
+        concat!("/api/v1/workspaces/{workspace_id}", $rest)
+    };
+}
+
+const fn get(
+    path: &'static str,
+    tag: &'static str,
+    id: &'static str,
+    reply: Reply,
+    summary: &'static str,
+) -> Operation {
+    Operation {
+        method: "get",
+        path,
+        tag,
+        id,
+        summary,
+        description: "",
+        given: Given::Token,
+        parameters: &["x-min-position"],
+        body: None,
+        reply,
+        answers: &[(200, "As asked.")],
+        refuses: &[],
+    }
+}
+
+const fn post(
+    path: &'static str,
+    tag: &'static str,
+    id: &'static str,
+    reply: Reply,
+    summary: &'static str,
+) -> Operation {
+    Operation { method: "post", parameters: &[], ..get(path, tag, id, reply, summary) }
+}
+
+const fn open(operation: Operation) -> Operation {
+    Operation { given: Given::Anybody, parameters: &[], ..operation }
+}
+
+/// Every operation, in the order of the routes.
+pub(super) const OPERATIONS: &[Operation] = &[
+    Operation {
+        description: "An agent sees its own Spaces, operators and auditors all of the Workspace; newest first.",
+        parameters: &["limit", "status", "cursor", "x-min-position"],
+        refuses: &[Code::InvalidCursor],
+        ..get(
+            workspace_path!("/browser-spaces"),
+            "Spaces",
+            "list_spaces",
+            Reply::List("Space"),
+            "List Spaces",
+        )
+    },
+    Operation {
+        description: "Holds the instance in the same step, or refuses: never a shared browser, never another one.",
+        parameters: &["Idempotency-Key"],
+        body: Some(("CreateSpace", true)),
+        answers: &[(201, "Made."), (200, "Made before, with the same Idempotency-Key.")],
+        refuses: &[
+            Code::InstanceNotFound,
+            Code::BindingNotFound,
+            Code::BrowserInstanceInUse,
+            Code::InstanceRetired,
+            Code::RequestIdConflict,
+            Code::CapabilityUnknown,
+            Code::CapabilityNotGranted,
+        ],
+        ..post(
+            workspace_path!("/browser-spaces"),
+            "Spaces",
+            "create_space",
+            Reply::One("Space"),
+            "Create a Space",
+        )
+    },
+    Operation {
+        description: "When it is its owner who asks, this also keeps the Space from being closed as idle.",
+        ..get(SPACE, "Spaces", "get_space", Reply::One("Space"), "Get a Space")
+    },
+    Operation {
+        description: "Idempotent. The task shows `cancel_requested` until the browser has acknowledged.",
+        body: Some(("Nothing", false)),
+        refuses: &[Code::SpaceClosed, Code::CorruptStream],
+        ..post(space_path!("/cancel"), "Spaces", "cancel_task", Reply::One("Space"), "Cancel the active task")
+    },
+    Operation {
+        description: "Idempotent. A running task is cancelled first; the instance is free once the Space is closed.",
+        body: Some(("Nothing", false)),
+        refuses: &[Code::CorruptStream],
+        ..post(space_path!("/close"), "Spaces", "close_space", Reply::One("Space"), "Close a Space")
+    },
+    Operation {
+        description: "Newest first.",
+        parameters: &["limit", "cursor", "x-min-position"],
+        refuses: &[Code::InvalidCursor],
+        ..get(space_path!("/tasks"), "Tasks", "list_tasks", Reply::List("Task"), "List a Space's tasks")
+    },
+    Operation {
+        description: "The task is durable before it runs and reaches the browser at most once. A repeat of its `request_id` \
+                      gives the same task.",
+        parameters: &["Prefer"],
+        body: Some(("SubmitTask", true)),
+        answers: &[
+            (202, "Accepted; it goes on."),
+            (200, "Ended, or submitted before with the same request_id."),
+        ],
+        refuses: &[
+            Code::SpaceClosed,
+            Code::SpaceTaskInProgress,
+            Code::SpaceInError,
+            Code::RequestIdConflict,
+            Code::CapabilityUnknown,
+            Code::CapabilityNotGranted,
+            Code::InvalidArgs,
+            Code::RuntimeNotReady,
+            Code::CorruptStream,
+        ],
+        ..post(space_path!("/tasks"), "Tasks", "submit_task", Reply::One("Task"), "Submit a task")
+    },
+    Operation {
+        refuses: &[Code::TaskNotFound],
+        ..get(space_path!("/tasks/{task_id}"), "Tasks", "get_task", Reply::One("Task"), "Get a task")
+    },
+    Operation {
+        description: "With `Accept: text/event-stream`: replay, then live; `id` is the sequence. Heartbeats are comments. The \
+                      last thing a stream says is an event `end` without an id: {\"reason\", \"last_id\"}.",
+        parameters: &["after_sequence", "limit", "Last-Event-ID", "x-min-position"],
+        answers: &[(200, "Ascending."), (204, "As a stream: the Space is closed and nothing follows.")],
+        refuses: &[Code::InvalidCursor, Code::CorruptStream, Code::LogUnavailable],
+        ..get(space_path!("/events"), "Events", "space_events", Reply::Events, "Read a Space's events")
+    },
+    get(
+        space_path!("/artifacts"),
+        "Artifacts",
+        "list_artifacts",
+        Reply::List("Artifact"),
+        "List a Space's artifacts",
+    ),
+    Operation {
+        refuses: &[Code::ArtifactNotFound],
+        ..get(
+            space_path!("/artifacts/{artifact_id}"),
+            "Artifacts",
+            "get_artifact",
+            Reply::File,
+            "Get an artifact's bytes",
+        )
+    },
+    get(workspace_path!("/bindings"), "Access", "list_bindings", Reply::List("Binding"), "List bindings"),
+    Operation {
+        description: "For operators.",
+        body: Some(("GrantBinding", true)),
+        answers: &[(201, "Granted.")],
+        refuses: &[Code::InstanceNotFound, Code::InstanceRetired, Code::CapabilityUnknown],
+        ..post(
+            workspace_path!("/bindings"),
+            "Access",
+            "grant_binding",
+            Reply::One("Binding"),
+            "Grant a binding",
+        )
+    },
+    Operation {
+        description: "For operators. Idempotent; open Spaces keep what they hold.",
+        body: Some(("Nothing", false)),
+        refuses: &[Code::BindingNotFound],
+        ..post(
+            workspace_path!("/bindings/{binding_id}/revoke"),
+            "Access",
+            "revoke_binding",
+            Reply::One("Binding"),
+            "Revoke a binding",
+        )
+    },
+    Operation {
+        description: "For operators and auditors. Never the text of a token.",
+        ..get(workspace_path!("/tokens"), "Access", "list_tokens", Reply::List("Token"), "List tokens")
+    },
+    Operation {
+        description: "For operators. The text of the token is in this answer and nowhere else.",
+        body: Some(("IssueToken", true)),
+        answers: &[(201, "Made.")],
+        ..post(workspace_path!("/tokens"), "Access", "issue_token", Reply::One("NewToken"), "Make a token")
+    },
+    Operation {
+        description: "For operators. Idempotent; open event streams of the token end.",
+        body: Some(("Nothing", false)),
+        refuses: &[Code::TokenNotFound],
+        ..post(
+            workspace_path!("/tokens/{token_id}/revoke"),
+            "Access",
+            "revoke_token",
+            Reply::One("Token"),
+            "Revoke a token",
+        )
+    },
+    Operation {
+        description: "Those that a Workspace of yours may reserve.",
+        ..get(
+            "/api/v1/browser-instances",
+            "Instances",
+            "list_instances",
+            Reply::List("Instance"),
+            "List browser instances",
+        )
+    },
+    Operation {
+        description: "For operators.",
+        body: Some(("RegisterInstance", true)),
+        answers: &[(201, "Registered.")],
+        ..post(
+            "/api/v1/browser-instances",
+            "Instances",
+            "register_instance",
+            Reply::One("Instance"),
+            "Register a browser instance",
+        )
+    },
+    Operation {
+        description: "For operators. It takes no new Space; one that holds it is closed.",
+        body: Some(("Nothing", false)),
+        refuses: &[Code::InstanceNotFound],
+        ..post(
+            "/api/v1/browser-instances/{instance_id}/retire",
+            "Instances",
+            "retire_instance",
+            Reply::One("Instance"),
+            "Retire a browser instance",
+        )
+    },
+    Operation {
+        parameters: &[],
+        ..get(
+            "/api/v1/capabilities",
+            "Server",
+            "list_capabilities",
+            Reply::List("Capability"),
+            "List what a Space can be asked to do",
+        )
+    },
+    Operation {
+        description: "For operators and auditors: what belongs to their Workspaces. As a stream, `id` is the position. A page may \
+                      be short, or empty, with a `next`: events of other Workspaces were passed over.",
+        parameters: &["after_position", "limit", "Last-Event-ID", "x-min-position"],
+        refuses: &[Code::InvalidCursor, Code::CorruptStream, Code::LogUnavailable],
+        ..get("/api/v1/log", "Events", "log_events", Reply::Events, "Read the whole log")
+    },
+    Operation {
+        description: "For operators of every Workspace. No new Spaces or tasks; running tasks finish or are cancelled; every end \
+                      is recorded.",
+        body: Some(("Drain", false)),
+        answers: &[(202, "The drain has begun.")],
+        ..post("/api/v1/server/drain", "Server", "drain_server", Reply::One("Draining"), "Drain the server")
+    },
+    open(get("/healthz", "Server", "healthz", Reply::One("Alive"), "Does the server answer?")),
+    Operation {
+        description: "Whether the log takes writes, the views keep up, and no drain has begun.",
+        refuses: &[Code::LogUnavailable, Code::ShuttingDown],
+        ..open(get("/readyz", "Server", "readyz", Reply::One("Ready"), "Does the server take work?"))
+    },
+    Operation {
+        description: "Prometheus text, for operators and auditors; without a token only from this machine and only where the \
+                      configuration says so.",
+        parameters: &[],
+        ..get("/metrics", "Server", "metrics", Reply::Text("text/plain"), "The server's figures")
+    },
+    open(get("/openapi.json", "Server", "openapi", Reply::Document, "This document")),
+    open(get("/docs", "Server", "docs", Reply::Text("text/html"), "This document, for people")),
+];

@@ -1,0 +1,477 @@
+//! Every error of this server: one table from code to HTTP status, retry advice and what it means.
+//!
+//! [`Code`] is the table, `docs/errors.md` is printed from it, and [`Problem`] is one error on its way to a caller.
+//! The same codes stand in a failed task's `error`, where the task itself says whether the step may have run.
+
+use std::{borrow::Cow, time::Duration};
+
+use actors::Rejection;
+use axum::{
+    Json,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use eventlog::ReadError;
+use serde_json::{Map, Value, json};
+
+/// After how long a retry is sensible where nothing better is known.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Whether the browser may have seen the step that was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MayHaveRun {
+    /// It certainly has not.
+    No,
+    /// It may have; a task's `error.may_have_run` says more.
+    Perhaps,
+}
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $code:literal, $status:expr, $retryable:literal, $ran:ident;)*) => {
+        /// A stable error code. None is ever renamed; new ones join the list.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Code { $($(#[doc = $doc])+ $variant,)* }
+
+        impl Code {
+            /// Every code, in the order of the table.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The code as it is written.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $code,)* }
+            }
+
+            /// The HTTP status of an answer with this code; `None` for codes that stand only in a task's `error`.
+            #[must_use]
+            pub const fn status(self) -> Option<StatusCode> {
+                match self { $(Self::$variant => $status,)* }
+            }
+
+            /// Whether the same request, later, is sensible.
+            #[must_use]
+            pub const fn retryable(self) -> bool {
+                match self { $(Self::$variant => $retryable,)* }
+            }
+
+            /// Whether the browser may have seen the step.
+            #[must_use]
+            pub const fn may_have_run(self) -> MayHaveRun {
+                match self { $(Self::$variant => MayHaveRun::$ran,)* }
+            }
+
+            /// What it means, in one sentence.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),+).trim_ascii(),)* }
+            }
+        }
+    };
+}
+
+const fn http(status: StatusCode) -> Option<StatusCode> {
+    Some(status)
+}
+
+/// Stands only in a task's `error`: the request itself was answered with 200 or 202.
+const TASK: Option<StatusCode> = None;
+
+codes! {
+    /// No token, or one that is unknown, expired or revoked; tokens are taken from the Authorization header only.
+    Unauthenticated = "unauthenticated", http(StatusCode::UNAUTHORIZED), false, No;
+    /// You may not enter this Workspace, do not own this Space, or your role does not allow this.
+    Forbidden = "forbidden", http(StatusCode::FORBIDDEN), false, No;
+    /// There is no such Workspace.
+    WorkspaceNotFound = "workspace_not_found", http(StatusCode::NOT_FOUND), false, No;
+    /// There is no such Space in this Workspace.
+    SpaceNotFound = "space_not_found", http(StatusCode::NOT_FOUND), false, No;
+    /// There is no such browser instance, or it is not for this Workspace.
+    InstanceNotFound = "instance_not_found", http(StatusCode::NOT_FOUND), false, No;
+    /// There is no such binding, it is revoked, or it is for another owner or instance.
+    BindingNotFound = "binding_not_found", http(StatusCode::NOT_FOUND), false, No;
+    /// There is no such task in this Space.
+    TaskNotFound = "task_not_found", http(StatusCode::NOT_FOUND), false, No;
+    /// There is no such token in this Workspace.
+    TokenNotFound = "token_not_found", http(StatusCode::NOT_FOUND), false, No;
+    /// There is no such artifact in this Space.
+    ArtifactNotFound = "artifact_not_found", http(StatusCode::NOT_FOUND), false, No;
+    /// There is no such route; the OpenAPI document lists those that exist.
+    RouteNotFound = "route_not_found", http(StatusCode::NOT_FOUND), false, No;
+    /// The route exists, but not with this method; the Allow header lists its methods.
+    MethodNotAllowed = "method_not_allowed", http(StatusCode::METHOD_NOT_ALLOWED), false, No;
+    /// Another Space holds this browser instance; nothing was recorded. Try another instance, or later.
+    BrowserInstanceInUse = "browser_instance_in_use", http(StatusCode::CONFLICT), true, No;
+    /// This browser instance is retired and takes no new Space.
+    InstanceRetired = "instance_retired", http(StatusCode::CONFLICT), false, No;
+    /// The Space is closed or closing; open a new one.
+    SpaceClosed = "space_closed", http(StatusCode::CONFLICT), false, No;
+    /// A task of this Space is queued or running; wait for its end or cancel it.
+    SpaceTaskInProgress = "space_task_in_progress", http(StatusCode::CONFLICT), true, No;
+    /// The Space's browser is being restarted; the Space becomes idle again by itself.
+    SpaceInError = "space_in_error", http(StatusCode::CONFLICT), true, No;
+    /// This request_id (or Idempotency-Key) was used before for a different request; use a new one.
+    RequestIdConflict = "request_id_conflict", http(StatusCode::CONFLICT), false, No;
+    /// A field, parameter, header or body is not as documented; details name the field, never its value.
+    InvalidRequest = "invalid_request", http(StatusCode::UNPROCESSABLE_ENTITY), false, No;
+    /// The catalogue has no such capability.
+    CapabilityUnknown = "capability_unknown", http(StatusCode::UNPROCESSABLE_ENTITY), false, No;
+    /// The Space was not granted this capability, or its instance does not load it; recorded as a failed task.
+    CapabilityNotGranted = "capability_not_granted", http(StatusCode::UNPROCESSABLE_ENTITY), false, No;
+    /// The args do not fit the capability's schema; details name the places, never the values.
+    InvalidArgs = "invalid_args", http(StatusCode::UNPROCESSABLE_ENTITY), false, No;
+    /// The cursor is malformed, beyond the end, or of something else; read again from the start.
+    InvalidCursor = "invalid_cursor", http(StatusCode::UNPROCESSABLE_ENTITY), false, No;
+    /// The browser is not ready to take tasks (not installed, or it failed too often); recorded as a failed task.
+    RuntimeNotReady = "runtime_not_ready", http(StatusCode::SERVICE_UNAVAILABLE), true, No;
+    /// A queue or bound of the server is full, or its views are behind; nothing was done.
+    Overloaded = "overloaded", http(StatusCode::SERVICE_UNAVAILABLE), true, No;
+    /// You ask more often than allowed; wait as long as Retry-After says.
+    RateLimited = "rate_limited", http(StatusCode::TOO_MANY_REQUESTS), true, No;
+    /// The log takes no writes or cannot be read; nothing was done.
+    LogUnavailable = "log_unavailable", http(StatusCode::SERVICE_UNAVAILABLE), true, No;
+    /// The server is draining; nothing was done.
+    ShuttingDown = "shutting_down", http(StatusCode::SERVICE_UNAVAILABLE), true, No;
+    /// Nobody knows whether the request was recorded; repeat it with the same request_id or Idempotency-Key.
+    OutcomeUnknown = "outcome_unknown", http(StatusCode::GATEWAY_TIMEOUT), true, Perhaps;
+    /// The recorded history of this Space is damaged, so it is quarantined; an operator must look.
+    CorruptStream = "corrupt_stream", http(StatusCode::INTERNAL_SERVER_ERROR), false, No;
+    /// A bug of this server; its log has the request id.
+    Internal = "internal", http(StatusCode::INTERNAL_SERVER_ERROR), false, Perhaps;
+    /// The browser crashed while the task ran; it is restarted by itself.
+    RuntimeCrashed = "runtime_crashed", TASK, true, Perhaps;
+    /// The connection to the browser was lost while the task ran.
+    RuntimeDisconnected = "runtime_disconnected", TASK, true, Perhaps;
+    /// The task did not end within its timeout_seconds and was stopped.
+    TaskTimeout = "task_timeout", TASK, true, Perhaps;
+    /// The server ended while the task ran; it was not dispatched again.
+    Interrupted = "interrupted", TASK, true, Perhaps;
+    /// The step was cancelled before its end.
+    Cancelled = "cancelled", TASK, false, Perhaps;
+    /// No element fits what was asked; no input was sent.
+    ElementNotFound = "element_not_found", TASK, true, No;
+    /// The ref's element is gone; no input was sent. Take a new snapshot.
+    StaleRef = "stale_ref", TASK, false, No;
+    /// The element failed a check (visible, stable, enabled, receives events); no input was sent.
+    ElementNotActionable = "element_not_actionable", TASK, true, No;
+    /// The page could not be loaded.
+    NavigationFailed = "navigation_failed", TASK, true, Perhaps;
+    /// The address is not allowed by the instance's network policy; it was not reached.
+    BlockedByPolicy = "blocked_by_policy", TASK, false, No;
+    /// A dialog is open on the page; answer it first.
+    DialogOpen = "dialog_open", TASK, true, No;
+    /// The tab is gone; no input was sent. The details list the tabs that exist.
+    TabClosed = "tab_closed", TASK, false, No;
+    /// The tab's page crashed.
+    TabCrashed = "tab_crashed", TASK, true, Perhaps;
+    /// The step did not acknowledge its cancel in time, so its browser was ended.
+    CancelTimeout = "cancel_timeout", TASK, true, Perhaps;
+    /// The browser was stopped because the Space ended.
+    RuntimeStopped = "runtime_stopped", TASK, false, Perhaps;
+    /// The result was larger than a result may be and was left out.
+    ResultTooLarge = "result_too_large", TASK, false, Perhaps;
+}
+
+/// One error on its way to the caller. Its message and details are words of ours or redacted; never what was sent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    code: Code,
+    status: StatusCode,
+    message: Cow<'static, str>,
+    details: Option<Map<String, Value>>,
+    retry_after: Option<Duration>,
+}
+
+/// The code of an error answer, for the access log and the metrics; put into its extensions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AnsweredCode(pub(crate) Code);
+
+impl Problem {
+    /// A problem of this code, with the code's own status and meaning.
+    #[must_use]
+    pub fn new(code: Code) -> Self {
+        let status = code.status().unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let wait = matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
+        Self {
+            code,
+            status,
+            message: Cow::Borrowed(code.meaning()),
+            details: None,
+            retry_after: wait.then_some(RETRY_AFTER),
+        }
+    }
+
+    /// A field, parameter or header that is not as documented. `problem` is a phrase of ours, never the value.
+    #[must_use]
+    pub fn invalid(field: &str, problem: impl AsRef<str>) -> Self {
+        let problem = problem.as_ref();
+        Self::new(Code::InvalidRequest)
+            .saying(format!("{field}: {problem}"))
+            .detail("field", field)
+            .detail("problem", problem)
+    }
+
+    /// The same, in other words.
+    #[must_use]
+    pub fn saying(mut self, message: impl Into<Cow<'static, str>>) -> Self {
+        self.message = message.into();
+        self
+    }
+
+    /// The same with another HTTP status: `invalid_request` covers 400, 413, 414, 415, 422 and 431.
+    #[must_use]
+    pub const fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// The same with one more detail.
+    #[must_use]
+    pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.details.get_or_insert_default().insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The same, saying after how long a retry is sensible.
+    #[must_use]
+    pub const fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// Its code.
+    #[must_use]
+    pub const fn code(&self) -> Code {
+        self.code
+    }
+
+    /// Its HTTP status.
+    #[must_use]
+    pub const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    fn body(&self) -> Value {
+        let mut error = json!({
+            "code": self.code.as_str(),
+            "message": self.message,
+            "retryable": self.code.retryable(),
+        });
+        if let Some(details) = &self.details {
+            error["details"] = Value::Object(details.clone());
+        }
+        json!({ "data": null, "error": error })
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(self.body())).into_response();
+        response.extensions_mut().insert(AnsweredCode(self.code));
+        if let Some(wait) = self.retry_after {
+            // Whole seconds, rounded up: a client that comes back a moment early would be refused again.
+            let seconds = wait.as_millis().div_ceil(1000).max(1);
+            let value = HeaderValue::from_str(&seconds.to_string()).expect("digits are a header value");
+            response.headers_mut().insert(header::RETRY_AFTER, value);
+        }
+        if self.code == Code::Unauthenticated {
+            let challenge = HeaderValue::from_static("Bearer realm=\"browserspace\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+impl From<Rejection> for Problem {
+    fn from(rejection: Rejection) -> Self {
+        let problem = Self::new(code_of(&rejection)).saying(rejection.to_string());
+        match rejection {
+            Rejection::SpaceTaskInProgress { task } => problem.detail("task_id", task.to_string()),
+            Rejection::InvalidRequest { field, problem } => Self::invalid(field, problem),
+            Rejection::CapabilityNotGranted { task } => match task {
+                Some(task) => problem.detail("task_id", task.to_string()),
+                None => problem,
+            },
+            Rejection::InvalidArgs { problems } => problem.detail("problems", problems),
+            Rejection::RuntimeNotReady { task, retry_after_ms } => {
+                let problem = problem.retry_after(Duration::from_millis(retry_after_ms));
+                match task {
+                    Some(task) => problem.detail("task_id", task.to_string()),
+                    None => problem,
+                }
+            }
+            Rejection::CorruptStream { space } => problem.detail("space_id", space.to_string()),
+            Rejection::Forbidden
+            | Rejection::SpaceNotFound
+            | Rejection::InstanceNotFound
+            | Rejection::BindingNotFound
+            | Rejection::TaskNotFound
+            | Rejection::TokenNotFound
+            | Rejection::BrowserInstanceInUse
+            | Rejection::InstanceRetired
+            | Rejection::SpaceClosed
+            | Rejection::SpaceInError
+            | Rejection::RequestIdConflict
+            | Rejection::CapabilityUnknown
+            | Rejection::Overloaded
+            | Rejection::ShuttingDown
+            | Rejection::LogUnavailable
+            | Rejection::OutcomeUnknown
+            | Rejection::Internal => problem,
+        }
+    }
+}
+
+const fn code_of(rejection: &Rejection) -> Code {
+    match rejection {
+        Rejection::Forbidden => Code::Forbidden,
+        Rejection::SpaceNotFound => Code::SpaceNotFound,
+        Rejection::InstanceNotFound => Code::InstanceNotFound,
+        Rejection::BindingNotFound => Code::BindingNotFound,
+        Rejection::TaskNotFound => Code::TaskNotFound,
+        Rejection::TokenNotFound => Code::TokenNotFound,
+        Rejection::BrowserInstanceInUse => Code::BrowserInstanceInUse,
+        Rejection::InstanceRetired => Code::InstanceRetired,
+        Rejection::SpaceClosed => Code::SpaceClosed,
+        Rejection::SpaceTaskInProgress { .. } => Code::SpaceTaskInProgress,
+        Rejection::SpaceInError => Code::SpaceInError,
+        Rejection::RequestIdConflict => Code::RequestIdConflict,
+        Rejection::InvalidRequest { .. } => Code::InvalidRequest,
+        Rejection::CapabilityUnknown => Code::CapabilityUnknown,
+        Rejection::CapabilityNotGranted { .. } => Code::CapabilityNotGranted,
+        Rejection::InvalidArgs { .. } => Code::InvalidArgs,
+        Rejection::RuntimeNotReady { .. } => Code::RuntimeNotReady,
+        Rejection::Overloaded => Code::Overloaded,
+        Rejection::ShuttingDown => Code::ShuttingDown,
+        Rejection::LogUnavailable => Code::LogUnavailable,
+        Rejection::OutcomeUnknown => Code::OutcomeUnknown,
+        Rejection::CorruptStream { .. } => Code::CorruptStream,
+        Rejection::Internal => Code::Internal,
+    }
+}
+
+impl From<ReadError> for Problem {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Damaged { position, .. } => {
+                Self::new(Code::CorruptStream).detail("position", position.0)
+            }
+            ReadError::Io(_) => Self::new(Code::LogUnavailable),
+        }
+    }
+}
+
+/// The text of `docs/errors.md`.
+#[must_use]
+pub fn errors_markdown() -> String {
+    let mut page = String::from(
+        "# Errors\n\n\
+         Printed from the table in `api/src/problem.rs` (`cargo xtask generate`); do not edit by hand.\n\n\
+         An error answer is `{\"data\": null, \"error\": {\"code\", \"message\", \"details\"?, \"retryable\"}}`. The same codes \
+         stand in a failed task's `error`, in events and in the command line. A code is never renamed; new ones may be added, \
+         so treat an unknown one by its HTTP status and `retryable`.\n\n\
+         * **HTTP**: the status of the answer. `task` means that the request itself succeeded and the code stands in the \
+         task's `error`. `invalid_request` is 422 for a field, 400 for a body that is not JSON, 413, 414, 415 and 431 for \
+         bodies, addresses, media types and headers beyond their bounds.\n\
+         * **Retry**: whether the same request is sensible later; answers with 429 and 503 carry `Retry-After`.\n\
+         * **May have run**: whether the browser may have seen the step. `perhaps`: a task's `error.may_have_run` says \
+         which; where there is no task, repeating with the same `request_id` settles it.\n\n\
+         | code | HTTP | retry | may have run | meaning |\n|---|---|---|---|---|\n",
+    );
+    for code in Code::ALL {
+        let status = code.status().map_or_else(|| "task".to_owned(), |status| status.as_u16().to_string());
+        let retry = if code.retryable() { "yes" } else { "no" };
+        let ran = match code.may_have_run() {
+            MayHaveRun::No => "no",
+            MayHaveRun::Perhaps => "perhaps",
+        };
+        page.push_str(&format!(
+            "| `{}` | {status} | {retry} | {ran} | {} |\n",
+            code.as_str(),
+            code.meaning()
+        ));
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn every_rejection() -> Vec<Rejection> {
+        let id = actors_ids();
+        vec![
+            Rejection::Forbidden,
+            Rejection::SpaceNotFound,
+            Rejection::InstanceNotFound,
+            Rejection::BindingNotFound,
+            Rejection::TaskNotFound,
+            Rejection::TokenNotFound,
+            Rejection::BrowserInstanceInUse,
+            Rejection::InstanceRetired,
+            Rejection::SpaceClosed,
+            Rejection::SpaceTaskInProgress { task: id.1 },
+            Rejection::SpaceInError,
+            Rejection::RequestIdConflict,
+            Rejection::InvalidRequest { field: "limit", problem: "too large".to_owned() },
+            Rejection::CapabilityUnknown,
+            Rejection::CapabilityNotGranted { task: Some(id.1) },
+            Rejection::InvalidArgs { problems: vec!["/url is missing".to_owned()] },
+            Rejection::RuntimeNotReady { task: Some(id.1), retry_after_ms: 1500 },
+            Rejection::Overloaded,
+            Rejection::ShuttingDown,
+            Rejection::LogUnavailable,
+            Rejection::OutcomeUnknown,
+            Rejection::CorruptStream { space: id.0 },
+            Rejection::Internal,
+        ]
+    }
+
+    fn actors_ids() -> (eventlog::id::SpaceId, eventlog::id::TaskId) {
+        (
+            "spc_00000000000000000000000001".parse().expect("an id"),
+            "tsk_00000000000000000000000001".parse().expect("an id"),
+        )
+    }
+
+    #[test]
+    fn every_rejection_is_answered_with_its_own_code() {
+        for rejection in every_rejection() {
+            let code = rejection.code();
+            assert_eq!(Problem::from(rejection).code().as_str(), code);
+        }
+    }
+
+    #[test]
+    fn an_answer_that_asks_to_come_back_says_when() {
+        let problem = Problem::from(Rejection::RuntimeNotReady { task: None, retry_after_ms: 1500 });
+        let response = problem.into_response();
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.headers()[header::RETRY_AFTER], "2");
+        for code in
+            Code::ALL.iter().filter(|code| matches!(code.status().map(|s| s.as_u16()), Some(429 | 503)))
+        {
+            assert!(
+                Problem::new(*code).into_response().headers().contains_key(header::RETRY_AFTER),
+                "{code:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_code_stands_in_the_table_once_and_is_explained_in_one_line() {
+        let mut seen = std::collections::BTreeSet::new();
+        for code in Code::ALL {
+            assert!(seen.insert(code.as_str()), "{} twice", code.as_str());
+            assert!(
+                code.meaning().ends_with('.') && !code.meaning().contains(['\n', '|']),
+                "{}",
+                code.as_str()
+            );
+        }
+    }
+
+    #[test]
+    fn the_page_of_errors_is_the_table() {
+        crate::generated::compare("docs/errors.md", &errors_markdown());
+    }
+}

@@ -1,0 +1,227 @@
+//! What an open does with a folder, in order: list the segments, check how they join, bring the index up to date, walk
+//! the last segment, and cut what a crash left of a batch that nobody was told of.
+//!
+//! The last segment has three outcomes: clean; a torn tail, which is cut; anything else, which is damage and refuses
+//! the open, because cutting it would silently drop what was acknowledged.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use crate::{
+    index::{Index, IndexError, Mark, filter::Filter, sled::SledIndex},
+    log::Hash,
+    number::Position,
+};
+
+use super::{
+    OpenError,
+    disk::Disk,
+    frame::{Footer, HEADER_BYTES, Header},
+    map::{Heads, SegmentMap},
+    scan::{Contradiction, End, Scan, ScanError, Start, is_torn, scan},
+    shared::{REBUILD_FILE, Sealed, segment_path},
+    writer::create,
+};
+
+/// The folder's index.
+const INDEX_FOLDER: &str = "index";
+
+/// A sealed segment and what its footer says.
+pub(crate) struct SealedFile {
+    pub(crate) sealed: Sealed,
+    start: Start,
+    global: Hash,
+}
+
+impl SealedFile {
+    fn mark(&self) -> Mark {
+        Mark { first: self.sealed.first, last: self.sealed.last, global: self.global }
+    }
+}
+
+/// The segments of a folder as far as headers and footers tell.
+pub(crate) struct Listing {
+    pub(crate) sealed: Vec<SealedFile>,
+    /// Where the segment that grows begins, and its length; `None`: it has no whole header yet.
+    pub(crate) start: Start,
+    pub(crate) length: Option<u64>,
+}
+
+/// Names a place in a file, for [`OpenError::Damaged`].
+pub(crate) fn damaged(path: &Path, offset: u64, what: &str) -> OpenError {
+    OpenError::Damaged { file: path.to_owned(), offset, what: what.to_owned() }
+}
+
+pub(crate) fn io_error(path: &Path) -> impl Fn(io::Error) -> OpenError + '_ {
+    |error| OpenError::Io { path: path.to_owned(), source: error }
+}
+
+pub(crate) fn scan_error(path: &Path) -> impl Fn(ScanError) -> OpenError + '_ {
+    |error| match error {
+        ScanError::Io(error) => io_error(path)(error),
+        ScanError::Contradiction(Contradiction { offset, what }) => damaged(path, offset, what),
+    }
+}
+
+/// The segment files in a folder, by first position.
+pub(crate) fn segment_files(folder: &Path) -> Result<Vec<(Position, PathBuf)>, OpenError> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(io_error(folder))? {
+        let path = entry.map_err(io_error(folder))?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some(digits) = name.strip_prefix("seg-").and_then(|rest| rest.strip_suffix(".log")) else {
+            continue;
+        };
+        let first =
+            digits.parse().map(Position).map_err(|_| damaged(&path, 0, "its name has no position"))?;
+        files.push((first, path));
+    }
+    files.sort_unstable();
+    Ok(files)
+}
+
+/// Reads headers and footers, and checks that each segment begins where the one before it ended.
+pub(crate) fn list(folder: &Path) -> Result<Listing, OpenError> {
+    let files = segment_files(folder)?;
+    let mut listing = Listing {
+        sealed: Vec::new(),
+        start: Start { first: Position(1), global: Hash::default() },
+        length: None,
+    };
+    let count = files.len();
+    for ((first, path), number) in files.into_iter().zip(1..) {
+        let start = listing.start;
+        if first != start.first {
+            return Err(damaged(&path, 0, "a segment is missing before this one"));
+        }
+        let file = Arc::new(File::open(&path).map_err(io_error(&path))?);
+        let length = file.metadata().map_err(io_error(&path))?.len();
+        let is_last = number == count;
+        // A crash while the file was made leaves less than a header, or a header that never reached the disk.
+        let header = Header::read(&file).map_err(io_error(&path))?;
+        if is_last && header.is_none() && length <= HEADER_BYTES as u64 {
+            return Ok(listing);
+        }
+        if header != Some(Header { first: start.first, global: start.global }) {
+            return Err(damaged(&path, 0, "the file header is not the one that belongs here"));
+        }
+        match Footer::at_end(&file, length).map_err(io_error(&path))? {
+            Some(footer) if footer.first == first && footer.last >= first => {
+                let sealed = Sealed { first, last: footer.last, frames_end: footer.bytes };
+                listing.sealed.push(SealedFile { sealed, start, global: footer.global });
+                listing.start = Start { first: footer.last.next(), global: footer.global };
+            }
+            _ if is_last => listing.length = Some(length),
+            _ => return Err(damaged(&path, length, "a sealed segment has no good footer")),
+        }
+    }
+    Ok(listing)
+}
+
+/// The index, up to date, and what it tells.
+pub(crate) struct Indexed {
+    pub(crate) index: SledIndex,
+    pub(crate) heads: Heads,
+    pub(crate) filters: Vec<(Position, Arc<Filter>)>,
+}
+
+/// Opens the index and puts in what it lacks; throws it away first if it does not fit the segments.
+pub(crate) fn bring_up_index(folder: &Path, sealed: &[SealedFile]) -> Result<Indexed, OpenError> {
+    let path = folder.join(INDEX_FOLDER);
+    let in_doubt = folder.join(REBUILD_FILE);
+    let kept =
+        if in_doubt.exists() { Err(IndexError("it failed before".into())) } else { load(&path, sealed) };
+    let (mut indexed, known) = match kept {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            tracing::warn!(%error, segments = sealed.len(), "The index is thrown away and rebuilt.");
+            if path.exists() {
+                fs::remove_dir_all(&path).map_err(io_error(&path))?;
+            }
+            load(&path, &[]).map_err(|error| OpenError::Index(error.to_string()))?
+        }
+    };
+    for file in &sealed[known..] {
+        let path = segment_path(folder, file.sealed.first);
+        let scan = walk_sealed(&path, file, &mut indexed.heads)?;
+        let filter = indexed.index.add(&scan.map, file.global);
+        let filter = filter.map_err(|error| OpenError::Index(error.to_string()))?;
+        indexed.filters.push((file.sealed.first, Arc::new(filter)));
+        tracing::info!(first = %file.sealed.first, last = %file.sealed.last, "Segment indexed.");
+    }
+    match fs::remove_file(&in_doubt) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error(&in_doubt)(error)),
+        _ => Ok(indexed),
+    }
+}
+
+/// Opens the index and checks that it holds the first of these segments and no other; answers how many.
+fn load(path: &Path, sealed: &[SealedFile]) -> Result<(Indexed, usize), IndexError> {
+    let index = SledIndex::open(path)?;
+    let marks = index.marks()?;
+    if marks.len() > sealed.len() || marks.iter().zip(sealed).any(|(mark, file)| *mark != file.mark()) {
+        return Err(IndexError("it belongs to other segments, or is ahead of these".into()));
+    }
+    let mut heads = Heads::new();
+    index.heads(&mut |stream, head| {
+        heads.insert(stream, head);
+    })?;
+    let filter = |mark: &Mark| index.filter(mark.first).map(|filter| (mark.first, Arc::new(filter)));
+    let filters = marks.iter().map(filter).collect::<Result<_, _>>()?;
+    Ok((Indexed { index, heads, filters }, marks.len()))
+}
+
+fn walk_sealed(path: &Path, sealed: &SealedFile, heads: &mut Heads) -> Result<Scan, OpenError> {
+    let file = Arc::new(File::open(path).map_err(io_error(path))?);
+    let length = file.metadata().map_err(io_error(path))?.len();
+    let scan = scan(&file, length, sealed.start, heads).map_err(scan_error(path))?;
+    match scan.end {
+        End::Sealed => Ok(scan),
+        End::Clean => Err(damaged(path, length, "a sealed segment has no footer")),
+        End::Broken { offset, what } => Err(damaged(path, offset, what)),
+    }
+}
+
+/// The segment that grows, ready for its next batch.
+pub(crate) struct Grown {
+    pub(crate) map: SegmentMap,
+    pub(crate) length: u64,
+    pub(crate) global: Hash,
+    pub(crate) content: blake3::Hasher,
+}
+
+/// Walks the segment that grows, or makes it; cuts a torn tail.
+pub(crate) fn bring_up_active(
+    folder: &Path,
+    disk: &dyn Disk,
+    listing: &Listing,
+    heads: &mut Heads,
+) -> Result<Grown, OpenError> {
+    let start = listing.start;
+    let path = segment_path(folder, start.first);
+    let Some(length) = listing.length else {
+        let header = Header { first: start.first, global: start.global };
+        let (_, content) = create(disk, folder, header).map_err(io_error(&path))?;
+        let (map, length) = (SegmentMap::new(start.first), HEADER_BYTES as u64);
+        return Ok(Grown { map, length, global: start.global, content });
+    };
+    let file = Arc::new(File::open(&path).map_err(io_error(&path))?);
+    // What a dead process wrote may so far be in memory only; it is about to be told as durable.
+    file.sync_data().map_err(io_error(&path))?;
+    let scan = scan(&file, length, start, heads).map_err(scan_error(&path))?;
+    if let End::Broken { offset, what } = scan.end {
+        let next = scan.map.last().next();
+        if !is_torn(&file, length, next, offset).map_err(io_error(&path))? {
+            return Err(damaged(&path, offset, what));
+        }
+        let bytes = length - scan.good_end;
+        tracing::warn!(file = %path.display(), at = scan.good_end, bytes, "A torn tail was cut: a crash in the middle of a batch that nobody was told of.");
+        let cut = disk.open(&path, scan.good_end).and_then(|mut file| file.sync());
+        cut.map_err(io_error(&path))?;
+    }
+    Ok(Grown { map: scan.map, length: scan.good_end, global: scan.global, content: scan.content })
+}

@@ -1,0 +1,84 @@
+//! `check` and `test`: what must be clean, and what must hold.
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::{
+    run::{Steps, run, run_with},
+    setup,
+};
+
+const ADVISORIES: &str = "advisories";
+const ADVISORIES_SKIPPED: &str =
+    "needs the advisory database from the network: cargo xtask check --advisories";
+
+/// What `check` can be told.
+#[derive(Debug, Args)]
+pub(crate) struct CheckOptions {
+    /// Also asks the public advisory database; needs the network.
+    #[arg(long)]
+    advisories: bool,
+}
+
+/// What `test` can be told.
+#[derive(Debug, Args)]
+pub(crate) struct TestOptions {
+    /// Only tests whose name holds this text; leaves formatting, lints and dependencies out.
+    filter: Option<String>,
+}
+
+/// Format, lints, dependencies.
+pub(crate) fn check(options: &CheckOptions) -> Result<()> {
+    let mut steps = Steps::default();
+    let outcome = check_steps(&mut steps).and_then(|()| {
+        if options.advisories {
+            return steps.step(ADVISORIES, || deny(&["advisories"]));
+        }
+        steps.skip(ADVISORIES, ADVISORIES_SKIPPED);
+        Ok(())
+    });
+    steps.summary();
+    outcome
+}
+
+/// Everything.
+pub(crate) fn test(options: &TestOptions) -> Result<()> {
+    let mut steps = Steps::default();
+    let outcome = test_steps(&mut steps, options);
+    steps.summary();
+    outcome
+}
+
+fn check_steps(steps: &mut Steps) -> Result<()> {
+    steps.step("format", || run("cargo", &["fmt", "--all", "--check"]))?;
+    steps.step("lints", || {
+        run("cargo", &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    })?;
+    steps.step("dependencies", || deny(&["bans", "licenses", "sources"]))
+}
+
+fn test_steps(steps: &mut Steps, options: &TestOptions) -> Result<()> {
+    steps.step("setup", || setup::chromium().and_then(|()| setup::nextest()))?;
+    if options.filter.is_none() {
+        check_steps(steps)?;
+        steps.skip(ADVISORIES, ADVISORIES_SKIPPED);
+    }
+    // The same targets and features as the test run, so that nothing is built twice; it also links the program that
+    // the acceptance tests start.
+    steps.step("build", || run("cargo", &["build", "--locked", "--workspace", "--all-targets"]))?;
+    let mut args = vec!["nextest", "run", "--locked", "--workspace", "--all-targets"];
+    args.extend(options.filter.as_deref());
+    steps.step("tests", || run_with("cargo", &args, &[("RUST_BACKTRACE", "1")]))?;
+    if options.filter.is_none() {
+        steps.step("doc tests", || run("cargo", &["test", "--locked", "--workspace", "--doc", "--quiet"]))?;
+    }
+    Ok(())
+}
+
+fn deny(checks: &[&str]) -> Result<()> {
+    let program = setup::deny()?;
+    let graph = ["--all-features", "--locked", "--workspace", "--config", "ops/deny.toml"];
+    let mut args = [&graph[..], &["check", "--hide-inclusion-graph", "--show-stats"]].concat();
+    args.extend(checks);
+    run(&program, &args)
+}

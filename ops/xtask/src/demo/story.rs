@@ -1,0 +1,248 @@
+//! The story that the demo tells: create → navigate → snapshot → fill and click by ref → screenshot → replay → close.
+
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Instant,
+};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use super::{client::Client, shown};
+
+const SPACES: &str = "/workspaces/default/browser-spaces";
+const CAPABILITIES: [&str; 8] =
+    ["navigate", "snapshot", "click", "fill", "wait", "screenshot", "get_title", "get_content"];
+const SNAPSHOT_LINES_SHOWN: usize = 24;
+const LINE_CHARACTERS_SHOWN: usize = 110;
+
+/// Tells the story, one numbered step after the other.
+pub(crate) struct Story<'a> {
+    client: &'a Client,
+    interrupted: &'a AtomicBool,
+    steps: u32,
+}
+
+impl<'a> Story<'a> {
+    /// With a client for the server; ends early once `interrupted`.
+    pub(crate) const fn new(client: &'a Client, interrupted: &'a AtomicBool) -> Self {
+        Self { client, interrupted, steps: 0 }
+    }
+
+    /// All of it. The Space is closed also when a step fails.
+    pub(crate) fn tell(mut self, page: &str, allowed: &str, is_shop: bool, picture: &Path) -> Result<()> {
+        let space = self.create(allowed)?;
+        let path = format!("{SPACES}/{space}");
+        let worked = self.work(&path, page, is_shop, picture);
+        let closed = self.close(&path);
+        worked.and(closed)
+    }
+
+    fn work(&mut self, space: &str, page: &str, is_shop: bool, picture: &Path) -> Result<()> {
+        self.task(space, "navigate", &json!({ "url": page }), |result| {
+            vec![format!("{}, HTTP {}", result["title"], result["http_status"])]
+        })?;
+        let text = self.snapshot(space)?;
+        if is_shop {
+            self.shop(space, &text)?;
+        } else {
+            self.any_page(space, &text)?;
+        }
+        self.picture(space, picture)?;
+        self.replay(space)
+    }
+
+    fn create(&mut self, allowed: &str) -> Result<String> {
+        let instance = self.step(&format!("register a Chromium that may reach {allowed}"), |client| {
+            let body = json!({ "kind": "chromium", "name": "demo", "bundle": "standard", "headless": true,
+                "network_policy": { "allow": [allowed] } });
+            let made = client.post("/browser-instances", &body)?;
+            let id = text_of(&made, "browser_instance_id")?;
+            Ok((id.clone(), vec![id]))
+        })?;
+        self.step("create a Space on it", |client| {
+            let body = json!({ "browser_instance_id": instance, "owner_type": "runtime_agent",
+                "owner_id": "demo-agent", "granted_capabilities": CAPABILITIES });
+            let made = client.post(SPACES, &body)?;
+            let id = text_of(&made, "space_id")?;
+            Ok((id.clone(), vec![format!("{id}, {}, owned by demo-agent", plain(&made["status"]))]))
+        })
+    }
+
+    fn snapshot(&mut self, space: &str) -> Result<String> {
+        let result = self.task(space, "snapshot", &json!({}), |result| {
+            let text = result["text"].as_str().unwrap_or_default();
+            let mut lines: Vec<String> = text.lines().take(SNAPSHOT_LINES_SHOWN).map(clipped).collect();
+            let rest = text.lines().count().saturating_sub(SNAPSHOT_LINES_SHOWN);
+            if rest > 0 {
+                lines.push(format!("… and {rest} more lines"));
+            }
+            lines
+        })?;
+        text_of(&result, "text")
+    }
+
+    fn shop(&mut self, space: &str, snapshot: &str) -> Result<()> {
+        let reference = |role: &str, name: &str| {
+            find_ref(snapshot, role, name).with_context(|| format!("the snapshot has no {role} {name:?}"))
+        };
+        let add = reference("button", "Add Mountain heather")?;
+        let name = reference("textbox", "Your name")?;
+        let note = reference("textbox", "A note for the beekeeper")?;
+        self.task(space, "click", &json!({ "ref": add }), page_state)?;
+        self.task(space, "fill", &json!({ "ref": name, "text": "Ada" }), page_state)?;
+        self.task(space, "fill", &json!({ "ref": note, "text": "Greetings to the bees" }), page_state)?;
+        // The button was disabled when the page was first read; a ref belongs to the node and is as good now.
+        let again = self.snapshot(space)?;
+        let order =
+            find_ref(&again, "button", "Place the order").context("there is no button to order with")?;
+        self.task(space, "click", &json!({ "ref": order }), page_state)?;
+        self.task(space, "wait", &json!({ "text": "Thank you, Ada" }), |_| {
+            vec!["the page says: Thank you, Ada".to_owned()]
+        })?;
+        Ok(())
+    }
+
+    /// On a page that we do not know: type into the first field, and follow the first link.
+    fn any_page(&mut self, space: &str, snapshot: &str) -> Result<()> {
+        let field = find_ref(snapshot, "textbox", "").or_else(|| find_ref(snapshot, "searchbox", ""));
+        if let Some(field) = field {
+            self.task(space, "fill", &json!({ "ref": field, "text": "browserspace" }), page_state)?;
+        }
+        if let Some(link) = find_ref(snapshot, "link", "") {
+            self.task(space, "click", &json!({ "ref": link }), page_state)?;
+        }
+        Ok(())
+    }
+
+    fn picture(&mut self, space: &str, picture: &Path) -> Result<()> {
+        let result = self.task(space, "screenshot", &json!({}), |result| {
+            vec![format!(
+                "{}, {} bytes, SHA-256 {}…",
+                plain(&result["media_type"]),
+                result["bytes"],
+                plain(&result["sha256"]).get(..16).unwrap_or_default()
+            )]
+        })?;
+        let artifact = text_of(&result, "artifact_id")?;
+        self.step("fetch the picture", |client| {
+            let bytes = client.bytes(&format!("{space}/artifacts/{artifact}"))?;
+            std::fs::create_dir_all(picture.parent().context("the picture lies in a folder")?)?;
+            std::fs::write(picture, bytes)?;
+            Ok(((), vec![format!("saved as {}", shown(picture))]))
+        })
+    }
+
+    fn replay(&mut self, space: &str) -> Result<()> {
+        self.step("replay what happened", |client| {
+            let events = client.get(&format!("{space}/events?after_sequence=0&limit=100"))?;
+            let events = events.as_array().context("events are a list")?;
+            Ok(((), events.iter().map(event_line).collect()))
+        })
+    }
+
+    fn close(&mut self, space: &str) -> Result<()> {
+        self.step("close the Space", |client| {
+            let closed = client.post(&format!("{space}/close"), &json!({}))?;
+            Ok(((), vec![format!("{}; its browser and profile are gone", plain(&closed["status"]))]))
+        })
+    }
+
+    fn task(
+        &mut self,
+        space: &str,
+        capability: &str,
+        args: &Value,
+        show: impl FnOnce(&Value) -> Vec<String>,
+    ) -> Result<Value> {
+        let number = self.steps + 1;
+        self.step(&format!("{capability} {args}"), |client| {
+            let result = client.task(space, number, capability, args)?;
+            let lines = show(&result);
+            Ok((result, lines))
+        })
+    }
+
+    fn step<T>(&mut self, asked: &str, work: impl FnOnce(&Client) -> Result<(T, Vec<String>)>) -> Result<T> {
+        // Closing is owed also to an interrupted story.
+        if self.interrupted.load(Ordering::Relaxed) && !asked.starts_with("close") {
+            bail!("interrupted");
+        }
+        self.steps += 1;
+        println!("\n{:>2}. {}", self.steps, clipped(asked));
+        let begun = Instant::now();
+        let (value, lines) = work(self.client).with_context(|| format!("step {}: {asked}", self.steps))?;
+        let took = begun.elapsed();
+        lines.iter().for_each(|line| println!("      {line}"));
+        println!("      ({} ms)", took.as_millis());
+        Ok(value)
+    }
+}
+
+/// The ref of the first line with this role and, in it, this name.
+fn find_ref(snapshot: &str, role: &str, name: &str) -> Option<String> {
+    let quoted = format!("\"{name}");
+    snapshot
+        .lines()
+        .filter(|line| line.trim_start_matches([' ', '-']).starts_with(role))
+        .filter(|line| name.is_empty() || line.contains(&quoted))
+        .find_map(|line| {
+            // After the last quotation mark the line holds only our own words, never the page's.
+            let ours = line.rsplit_once('"').map_or(line, |(_, after)| after);
+            ours.split(|letter: char| !letter.is_ascii_alphanumeric())
+                .find(|word| is_ref(word))
+                .map(str::to_owned)
+        })
+}
+
+fn is_ref(word: &str) -> bool {
+    word.strip_prefix('e')
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()))
+}
+
+fn page_state(result: &Value) -> Vec<String> {
+    vec![format!("{}: {}", plain(&result["effect"]), plain(&result["url"]))]
+}
+
+fn event_line(event: &Value) -> String {
+    let payload = &event["payload"];
+    let about = ["capability", "reason", "generation", "code"].iter().find_map(|key| payload.get(*key));
+    let about = about.map(plain).unwrap_or_default();
+    let line = format!(
+        "{:>4}  {}  {:<16} {about}",
+        plain(&event["sequence"]),
+        plain(&event["recorded_at"]),
+        plain(&event["kind"])
+    );
+    line.trim_end().to_owned()
+}
+
+fn text_of(value: &Value, key: &str) -> Result<String> {
+    value[key].as_str().map(str::to_owned).with_context(|| format!("the answer has no {key}: {value}"))
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn clipped(line: &str) -> String {
+    match line.char_indices().nth(LINE_CHARACTERS_SHOWN) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find_ref;
+
+    #[test]
+    fn a_ref_is_found_by_role_and_name_in_either_spelling() {
+        let snapshot =
+            " heading \"Honey\"\n button \"Add Mountain heather\" [ref=e12]\n textbox \"Your name\" e7\n";
+        assert_eq!(find_ref(snapshot, "button", "Add Mountain").as_deref(), Some("e12"));
+        assert_eq!(find_ref(snapshot, "textbox", "").as_deref(), Some("e7"));
+        assert_eq!(find_ref(snapshot, "link", ""), None);
+    }
+}
