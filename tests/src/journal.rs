@@ -116,7 +116,7 @@ impl Journal {
     /// When a line is not as the runtime writes it.
     #[must_use]
     pub fn read(data_dir: &Path) -> Self {
-        let text = fs::read_to_string(data_dir.join("scripted-journal.jsonl")).unwrap_or_default();
+        let text = fs::read_to_string(data_dir.join("runtime/scripted.jsonl")).unwrap_or_default();
         // Each line is one write; what follows the last line feed is one that is being written.
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         let parse = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));

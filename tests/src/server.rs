@@ -251,6 +251,15 @@ impl Server {
         Journal::read(&self.data_dir)
     }
 
+    /// Says how the next starts of scripted runtimes go: `fail`, `unusable`, `delay_ms=N`, or nothing for at once.
+    ///
+    /// # Panics
+    /// When the data folder can not be written.
+    pub fn script_starts(&self, script: &str) {
+        let control = self.data_dir.join("runtime/scripted-start");
+        fs::write(control, script).expect("the data folder is ours");
+    }
+
     /// The pids of the browsers that run on this server's folder.
     #[must_use]
     pub fn browsers(&self) -> Vec<u32> {

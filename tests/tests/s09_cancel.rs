@@ -111,3 +111,18 @@ async fn s09_a_timeout_is_a_failure_after_the_runtime_stopped() {
     assert!(server.journal().of_task(&answer.field("task_id"))[0].end.is_some());
     space.becomes("idle").await;
 }
+
+#[tokio::test]
+async fn s09_a_queued_task_is_cancelled_without_ever_being_called() {
+    let (server, space) = scene().await;
+    space.becomes("idle").await;
+    let instance = server.operator().scripted_instance(&["default"]).await;
+    server.script_starts("delay_ms=60000");
+    let waiting = server.operator().open(&SpaceRequest::new("default", &instance)).await;
+    let submitted = waiting.play("r1", &Script::ok()).await.expect(202);
+    assert_eq!(submitted.field("status"), "queued");
+    waiting.cancel().await.expect(200);
+    assert_eq!(waiting.ended(&submitted.field("task_id")).await["status"], "cancelled");
+    assert_eq!(waiting.kinds().await, ["opened", "queued", "cancel_requested", "cancelled"]);
+    assert!(server.journal().calls.is_empty());
+}

@@ -371,6 +371,43 @@ async fn s15_a_running_task_is_interrupted_and_never_dispatched_again() {
 }
 
 #[tokio::test]
+async fn s15_a_task_that_was_only_queued_runs_after_the_restart() {
+    let mut server = Server::start(ServerOptions::default());
+    let operator = server.operator();
+    let instance = operator.scripted_instance(&["default"]).await;
+    server.script_starts("delay_ms=60000");
+    let space = operator.open(&SpaceRequest::new("default", &instance)).await;
+    let submitted = space.play("r1", &Script::ok()).await.expect(202);
+    assert_eq!(submitted.field("status"), "queued", "its runtime is not ready yet");
+    let task = submitted.field("task_id");
+    server.kill9();
+    server.script_starts("");
+    server.again();
+    assert_eq!(space.ended(&task).await["status"], "completed");
+    assert_eq!(server.journal().of_task(&task).len(), 1);
+    assert_eq!(space.kinds().await, ["opened", "queued", "started", "completed"]);
+}
+
+#[tokio::test]
+async fn s15_a_close_that_was_begun_is_finished_after_the_restart() {
+    let mut server = Server::start(ServerOptions::default());
+    let operator = server.operator();
+    let instance = operator.scripted_instance(&["default"]).await;
+    let request = SpaceRequest::new("default", &instance);
+    let space = operator.open(&request).await;
+    let script = Script::outcome("slow_cancel").and("delay_ms", "60000").and("cancel_ms", "60000");
+    let task = space.play("r1", &script).await.expect(202).field("task_id");
+    eventually("the runtime is at work", || async { server.journal().of_task(&task).first().map(|_| ()) })
+        .await;
+    space.close().await.expect(200);
+    server.kill9();
+    server.again();
+    space.becomes("closed").await;
+    assert_eq!(space.ended(&task).await["error"]["code"], "interrupted");
+    operator.open(&request).await;
+}
+
+#[tokio::test]
 async fn s15_a_killed_server_leaves_no_browser_and_touches_no_other() {
     let pages = Pages::serve([("/", Page::html("<title>T</title>")), ("/never", Page::silent())]).await;
     let mut server = Server::start(ServerOptions::default());
