@@ -1,0 +1,197 @@
+//! Navigation: opening an address, the history, loading again.
+
+use std::future::Future;
+use std::time::Duration;
+
+use chromiumoxide_cdp::cdp::browser_protocol::page::{
+    GetNavigationHistoryParams, NavigateParams, NavigateToHistoryEntryParams, ReloadParams,
+};
+use serde::Deserialize;
+use tokio::time::{Instant, timeout_at};
+
+use super::args::{HistoryArgs, LoadState, NavigateArgs, ReloadArgs};
+use super::results::{Effect, NavigateResult};
+use crate::act::{Act, Needs, Ran, Sent, Stop};
+use crate::browser::Browser;
+use crate::call::{Call, NAVIGATION_TIMEOUT};
+use crate::error::Error;
+use crate::policy;
+use crate::state::State;
+
+const STATUS: &str = include_str!("../js/status.js");
+
+/// How long a page that is shown may take to load or to become quiet, before it is described as it is.
+const LOAD_WAIT: Duration = Duration::from_secs(10);
+
+/// How long the note of a download may come after the answer that says so.
+const DOWNLOAD_WAIT: Duration = Duration::from_secs(1);
+
+/// What came of a navigation.
+struct Arrival {
+    http_status: Option<u16>,
+    loaded: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Navigated {
+    loader_id: Option<String>,
+    error_text: Option<String>,
+    #[serde(default)]
+    is_download: bool,
+}
+
+impl Browser {
+    /// Opens an address. A crashed tab is revived by it.
+    ///
+    /// # Errors
+    /// [`Error::BlockedByPolicy`] for anything but http, https and about:blank; [`Error::NavigationFailed`].
+    pub async fn navigate(&self, args: &NavigateArgs, call: &Call) -> Result<NavigateResult, Error> {
+        let url = policy::may_open(&args.url)?;
+        let act =
+            self.begin(args.tab, call.deadline(args.timeout_ms, NAVIGATION_TIMEOUT), call, Needs::Tab)?;
+        act.arrive(act.open(url.as_str(), args.wait)).await
+    }
+
+    /// Goes back in the history of the tab.
+    ///
+    /// # Errors
+    /// [`Error::NavigationFailed`] if there is nothing to go back to.
+    pub async fn go_back(&self, args: &HistoryArgs, call: &Call) -> Result<NavigateResult, Error> {
+        let act =
+            self.begin(args.tab, call.deadline(args.timeout_ms, NAVIGATION_TIMEOUT), call, Needs::Tab)?;
+        act.arrive(act.travel(-1, args.wait)).await
+    }
+
+    /// Goes forward in the history of the tab.
+    ///
+    /// # Errors
+    /// [`Error::NavigationFailed`] if there is nothing to go forward to.
+    pub async fn go_forward(&self, args: &HistoryArgs, call: &Call) -> Result<NavigateResult, Error> {
+        let act =
+            self.begin(args.tab, call.deadline(args.timeout_ms, NAVIGATION_TIMEOUT), call, Needs::Tab)?;
+        act.arrive(act.travel(1, args.wait)).await
+    }
+
+    /// Loads the page again.
+    ///
+    /// # Errors
+    /// [`Error::NavigationFailed`].
+    pub async fn reload(&self, args: &ReloadArgs, call: &Call) -> Result<NavigateResult, Error> {
+        let act =
+            self.begin(args.tab, call.deadline(args.timeout_ms, NAVIGATION_TIMEOUT), call, Needs::Tab)?;
+        act.arrive(async {
+            let reload = ReloadParams { ignore_cache: Some(args.ignore_cache), ..ReloadParams::default() };
+            act.note_sent(Sent::Some);
+            act.call(&reload).await?;
+            act.shown(args.wait).await
+        })
+        .await
+    }
+}
+
+impl Act<'_> {
+    async fn open(&self, url: &str, wait: LoadState) -> Result<Arrival, Error> {
+        self.note_sent(Sent::Some);
+        let navigated: Navigated = self.fetch(&self.page, &NavigateParams::new(url)).await?;
+        if navigated.is_download {
+            self.comes(DOWNLOAD_WAIT, |state| state.download_count > self.before.downloads).await;
+            return Ok(Arrival { http_status: None, loaded: true });
+        }
+        if let Some(reason) = navigated.error_text.filter(|text| !text.is_empty()) {
+            return Err(match reason.as_str() {
+                "net::ERR_BLOCKED_BY_ADMINISTRATOR" | "net::ERR_BLOCKED_BY_CLIENT" => {
+                    Error::BlockedByPolicy { rule: "network" }
+                }
+                _ => Error::NavigationFailed { reason },
+            });
+        }
+        if navigated.loader_id.is_none() {
+            // The same document at another address: there is nothing to load.
+            return Ok(Arrival { http_status: None, loaded: true });
+        }
+        self.shown(wait).await
+    }
+
+    async fn travel(&self, steps: i64, wait: LoadState) -> Result<Arrival, Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct History {
+            current_index: i64,
+            entries: Vec<Entry>,
+        }
+        #[derive(Deserialize)]
+        struct Entry {
+            id: i64,
+            url: String,
+        }
+        let history: History = self.fetch(&self.page, &GetNavigationHistoryParams::default()).await?;
+        let at = usize::try_from(history.current_index + steps).ok();
+        let Some(entry) = at.and_then(|at| history.entries.get(at)) else {
+            return Err(Error::NavigationFailed { reason: "there is no such page in the history".into() });
+        };
+        policy::may_open(&entry.url)?;
+        self.note_sent(Sent::Some);
+        self.call(&NavigateToHistoryEntryParams::new(entry.id)).await?;
+        self.shown(wait).await
+    }
+
+    /// Waits until another document is shown, then for the state that is asked for.
+    async fn shown(&self, wait: LoadState) -> Result<Arrival, Error> {
+        self.browser.hub.wait_for(|state| self.moved(state).then_some(())).await;
+        let enough = self.deadline - Duration::from_millis(200);
+        let by = enough.min(Instant::now() + LOAD_WAIT);
+        let reached = self.browser.hub.wait_for(|state| self.has_reached(state, wait).then_some(()));
+        let loaded = timeout_at(by, reached).await.is_ok();
+        let is_failed = self
+            .browser
+            .hub
+            .state()
+            .tabs
+            .get(&self.tab)
+            .and_then(|tab| tab.main_frame())
+            .is_some_and(|frame| frame.url.starts_with("chrome-error:"));
+        if is_failed {
+            return Err(Error::NavigationFailed { reason: "the page could not be shown".into() });
+        }
+        let http_status = if loaded { self.status().await } else { None };
+        Ok(Arrival { http_status, loaded })
+    }
+
+    fn moved(&self, state: &State) -> bool {
+        state.tabs.get(&self.tab).is_some_and(|tab| tab.navigations > self.before.navigations)
+    }
+
+    pub(crate) fn has_reached(&self, state: &State, wait: LoadState) -> bool {
+        let Some(frame) = state.tabs.get(&self.tab).and_then(|tab| tab.main_frame()) else { return false };
+        match wait {
+            LoadState::None => true,
+            LoadState::DomContentLoaded => frame.dom_ready,
+            LoadState::Load => frame.loaded,
+            LoadState::NetworkIdle => frame.idle,
+        }
+    }
+
+    async fn status(&self) -> Option<u16> {
+        let (frames, _) = self.frames().await.ok()?;
+        let frame = frames.first()?;
+        self.in_frame(frame, STATUS, &[]).await.ok().flatten()
+    }
+
+    /// Runs a navigation and describes where it arrived.
+    async fn arrive(
+        &self,
+        work: impl Future<Output = Result<Arrival, Error>>,
+    ) -> Result<NavigateResult, Error> {
+        let (arrival, dialog) = match self.run(work).await {
+            Ran::Finished(Ok(arrival)) => (arrival, None),
+            Ran::Finished(Err(error)) => return Err(self.failed(error).await),
+            Ran::Stopped(Stop::Dialog(_, dialog)) if self.sent() != Sent::Nothing => {
+                (Arrival { http_status: None, loaded: false }, Some(dialog))
+            }
+            Ran::Stopped(stop) => return Err(self.stopped(stop).await),
+        };
+        let page = self.page_state(Effect::Done, dialog).await;
+        Ok(NavigateResult { page, http_status: arrival.http_status, loaded: arrival.loaded })
+    }
+}

@@ -1,0 +1,152 @@
+//! What each capability gives back. All text in them comes from the page: redact before recording.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::reference::TabId;
+use crate::tab::{DialogInfo, DownloadNote, TabInfo};
+
+/// Whether input is known to have had its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// The page received it.
+    Done,
+    /// It was sent, and whether the page received it is not known.
+    SentUnconfirmed,
+}
+
+/// The state of the page after an action.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PageState {
+    /// The tab.
+    pub tab: TabId,
+    /// The address of its page.
+    pub url: String,
+    /// The title of its page.
+    pub title: String,
+    /// Whether it shows another document or address than before.
+    pub navigated: bool,
+    /// A dialog that is open, or that was answered by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dialog: Option<DialogInfo>,
+    /// Tabs that were opened meanwhile.
+    pub new_tabs: Vec<TabInfo>,
+    /// Popups that were closed at once because there were too many tabs.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub popups_refused: u64,
+    /// Downloads that were begun meanwhile.
+    pub downloads: Vec<DownloadNote>,
+    /// True if the action closed the tab.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
+    /// Whether the input had its way.
+    pub effect: Effect,
+    /// Whether text went into a field that hides it; the caller masks that text from now on.
+    #[serde(skip)]
+    pub typed_secret: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// The page after a navigation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NavigateResult {
+    /// The page.
+    #[serde(flatten)]
+    pub page: PageState,
+    /// The HTTP status of its document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_status: Option<u16>,
+    /// False if the page is shown but what was waited for did not come in time.
+    pub loaded: bool,
+}
+
+/// The page as text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PageSnapshot {
+    /// The tab.
+    pub tab: TabId,
+    /// The address of its page.
+    pub url: String,
+    /// The title of its page.
+    pub title: String,
+    /// One line a node, one blank a level.
+    pub text: String,
+    /// How many lines the whole text has.
+    pub node_count: usize,
+    /// How many of them come after this part.
+    pub omitted: usize,
+    /// How to go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// How many frames were read; not with a cursor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<usize>,
+}
+
+/// The text of the page or of an element.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Content {
+    /// The text.
+    pub text: String,
+    /// How many lines come after this part.
+    pub omitted: usize,
+    /// How to go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// A picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Screenshot {
+    /// The file.
+    pub bytes: bytes::Bytes,
+    /// Its media type, like `image/png`.
+    pub media_type: &'static str,
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+}
+
+/// What a wait was for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WaitResult {
+    /// What was met: `ms`, `text`, `text_gone`, `ref_state`, `url` or `load_state`.
+    pub met: &'static str,
+    /// How long it took, in milliseconds.
+    pub waited_ms: u64,
+    /// The address of the page.
+    pub url: String,
+    /// The title of the page.
+    pub title: String,
+}
+
+/// The address of the page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UrlResult {
+    /// The tab.
+    pub tab: TabId,
+    /// The address.
+    pub url: String,
+}
+
+/// The title of the page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TitleResult {
+    /// The tab.
+    pub tab: TabId,
+    /// The title.
+    pub title: String,
+}
+
+/// All tabs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TabList {
+    /// The tabs, oldest first.
+    pub tabs: Vec<TabInfo>,
+}

@@ -1,0 +1,179 @@
+//! One running browser: the door of this crate.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use chromiumoxide_cdp::cdp::browser_protocol::browser::{
+    CloseParams, GetVersionParams, SetDownloadBehaviorBehavior, SetDownloadBehaviorParams,
+};
+use chromiumoxide_cdp::cdp::browser_protocol::target::{CreateTargetParams, SetDiscoverTargetsParams};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use crate::connection::{CallError, Connection, Gone};
+use crate::launch::{self, Exit, LaunchError, LaunchSpec, Process};
+use crate::observer::{Observer, auto_attach};
+use crate::process::ProcessIdentity;
+use crate::reference::TabId;
+use crate::session::Session;
+use crate::snapshot::Kept;
+use crate::state::Hub;
+
+/// A session, a frame in it, and the loader of its document.
+type DocumentKey = (Arc<str>, Arc<str>, Arc<str>);
+
+/// One running browser. All capabilities are its methods.
+#[derive(Debug)]
+pub struct Browser {
+    pub(crate) process: Process,
+    connection: Connection,
+    /// The session of the browser itself.
+    pub(crate) root: Session,
+    pub(crate) hub: Hub,
+    /// Isolated worlds by session, frame and document.
+    pub(crate) worlds: Mutex<HashMap<DocumentKey, i64>>,
+    /// The last long text of each tab, for cursors.
+    pub(crate) kept: Mutex<HashMap<TabId, Kept>>,
+    version: String,
+    sandbox: bool,
+    stopping: AtomicBool,
+}
+
+impl Browser {
+    /// Starts a browser with one blank tab, `t1`.
+    ///
+    /// # Errors
+    /// Every [`LaunchError`]; nothing is left behind.
+    pub async fn launch(spec: LaunchSpec) -> Result<Self, LaunchError> {
+        match Self::attempt(&spec, true).await {
+            Err(LaunchError::NoSandbox) if spec.allow_no_sandbox => Self::attempt(&spec, false).await,
+            result => result,
+        }
+    }
+
+    async fn attempt(spec: &LaunchSpec, sandbox: bool) -> Result<Self, LaunchError> {
+        let (process, stream) = launch::start(spec, sandbox)?;
+        let hub = Hub::new();
+        let connection = Connection::new(stream, Observer { hub: hub.clone(), viewport: spec.viewport });
+        let root = Session::browser(connection.clone());
+        let mut browser = Self {
+            process,
+            connection,
+            root,
+            hub,
+            worlds: Mutex::default(),
+            kept: Mutex::default(),
+            version: String::new(),
+            sandbox,
+            stopping: AtomicBool::new(false),
+        };
+        match browser.set_up(Instant::now() + spec.start_timeout).await {
+            Ok(()) => Ok(browser),
+            Err(CallError::Gone(Gone::Closed)) => Err(browser.process.diagnose().await),
+            Err(error) => {
+                browser.process.kill().await;
+                Err(match error {
+                    CallError::Overdue { .. } => LaunchError::Overdue,
+                    other => LaunchError::SetUp(other),
+                })
+            }
+        }
+    }
+
+    async fn set_up(&mut self, deadline: Instant) -> Result<(), CallError> {
+        let root = self.root.clone();
+        self.version = root.call(&GetVersionParams::default(), deadline).await?.product;
+        let attach = auto_attach("page");
+        let discover = SetDiscoverTargetsParams { discover: true, filter: attach.filter.clone() };
+        root.call(&discover, deadline).await?;
+        root.call(&attach, deadline).await?;
+        let mut downloads = SetDownloadBehaviorParams::new(SetDownloadBehaviorBehavior::Deny);
+        downloads.events_enabled = Some(true);
+        root.call(&downloads, deadline).await?;
+        let first = self.open_tab(&CreateTargetParams::new("about:blank"), deadline).await?;
+        self.hub.change(|state| state.active = Some(first));
+        self.process.look().await;
+        Ok(())
+    }
+
+    /// Makes a tab and waits until it is attached.
+    pub(crate) async fn open_tab(
+        &self,
+        params: &CreateTargetParams,
+        deadline: Instant,
+    ) -> Result<TabId, CallError> {
+        let target = self.root.call(params, deadline).await?.target_id;
+        let attached = self.hub.wait_for(|state| {
+            if state.closed { Some(None) } else { state.tab_of_target(target.as_ref()).map(Some) }
+        });
+        match tokio::time::timeout_at(deadline, attached).await {
+            Ok(Some(tab)) => Ok(tab),
+            Ok(None) => Err(CallError::Gone(Gone::Closed)),
+            Err(_) => Err(CallError::Overdue { method: "Target.createTarget".into() }),
+        }
+    }
+
+    pub(crate) fn session(&self, id: Arc<str>) -> Session {
+        Session::attached(self.connection.clone(), id)
+    }
+
+    /// The browser's product and version, like `Chrome/156.0.0.0`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Who the main process is, for a later [`crate::end_orphan`].
+    pub fn identity(&self) -> &ProcessIdentity {
+        &self.process.identity
+    }
+
+    /// Turns to `Some` once the browser has ended.
+    pub fn exited(&self) -> watch::Receiver<Option<Exit>> {
+        self.process.exit.clone()
+    }
+
+    /// Whether it was started with Chromium's sandbox.
+    pub fn is_sandboxed(&self) -> bool {
+        self.sandbox
+    }
+
+    /// Looks at the renderers: true if the kernel confines them all, `None` while there are none.
+    pub async fn observe_sandbox(&self) -> Option<bool> {
+        self.process.is_sandboxed().await
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Asks the browser to end, then ends everything of it, reaps it and deletes its profile.
+    ///
+    /// Takes at most `grace` and a few seconds. May be called again.
+    pub async fn shutdown(&self, grace: Duration) {
+        self.stopping.store(true, Ordering::Release);
+        self.process.look().await;
+        let deadline = Instant::now() + grace;
+        // It may be gone or stuck; what follows does not depend on it.
+        let _ = self.root.call(&CloseParams::default(), deadline).await;
+        let mut exit = self.exited();
+        let left = deadline.saturating_duration_since(Instant::now());
+        let _ = timeout(left, exit.wait_for(Option::is_some)).await;
+        self.process.kill().await;
+        self.connection.close();
+    }
+
+    /// Ends the browser at once; everything that waits fails with `runtime_crashed`.
+    pub async fn kill(&self) {
+        self.process.kill().await;
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // The browser ends by itself when its pipe closes; the task that waits for it sweeps up.
+        self.connection.close();
+    }
+}

@@ -1,0 +1,425 @@
+//! Folds each event of the browser into the state, and prepares every new page before its first request.
+
+use std::sync::Arc;
+
+use chromiumoxide_cdp::cdp::browser_protocol::emulation::{
+    SetDeviceMetricsOverrideParams, SetFocusEmulationEnabledParams,
+};
+use chromiumoxide_cdp::cdp::browser_protocol::page::{
+    EnableParams, HandleJavaScriptDialogParams, NavigateParams, SetLifecycleEventsEnabledParams,
+};
+use chromiumoxide_cdp::cdp::browser_protocol::target::{
+    CloseTargetParams, FilterEntry, SetAutoAttachParams, TargetFilter,
+};
+use chromiumoxide_cdp::cdp::js_protocol::runtime::RunIfWaitingForDebuggerParams;
+use serde::Deserialize;
+use tracing::debug;
+
+use crate::connection::{Connection, Event, Gone, Listener};
+use crate::policy;
+use crate::reference::TabId;
+use crate::session::Session;
+use crate::state::{Attached, Hub, State, TABS_MAX};
+use crate::tab::{DialogInfo, DownloadNote, DownloadState, FrameState, OpenDialog, TEXT_CHARS_MAX, Tab, cut};
+
+pub(crate) struct Observer {
+    pub(crate) hub: Hub,
+    pub(crate) viewport: (u32, u32),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AttachedEvent {
+    session_id: Arc<str>,
+    target_info: Target,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Target {
+    target_id: Arc<str>,
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    url: String,
+    opener_id: Option<Arc<str>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TargetChanged {
+    target_info: Target,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TargetGone {
+    target_id: Arc<str>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionGone {
+    session_id: Arc<str>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Dialog {
+    message: String,
+    #[serde(rename = "type")]
+    kind: String,
+    default_prompt: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct FrameNavigated {
+    frame: NavigatedFrame,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NavigatedFrame {
+    id: Arc<str>,
+    loader_id: Arc<str>,
+    url: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FrameNamed {
+    frame_id: Arc<str>,
+    #[serde(default)]
+    url: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    reason: String,
+    loader_id: Option<Arc<str>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Download {
+    url: String,
+    #[serde(default)]
+    suggested_filename: String,
+}
+
+impl Listener for Observer {
+    fn event(&mut self, connection: &Connection, event: Event<'_>) {
+        if let Err(error) = self.fold(connection, event) {
+            debug!(method = event.method, %error, "An event had an unexpected shape.");
+        }
+    }
+
+    fn closed(&mut self) {
+        self.hub.change(|state| state.closed = true);
+    }
+}
+
+impl Observer {
+    fn fold(&self, connection: &Connection, event: Event<'_>) -> serde_json::Result<()> {
+        let params = event.params;
+        match (event.method, event.session) {
+            ("Target.attachedToTarget", parent) => {
+                self.attached(connection, parent, serde_json::from_str(params)?);
+            }
+            ("Target.detachedFromTarget", _) => {
+                let gone: SessionGone = serde_json::from_str(params)?;
+                self.detached(connection, &gone.session_id);
+            }
+            ("Target.targetInfoChanged", _) => {
+                let changed: TargetChanged = serde_json::from_str(params)?;
+                self.described(&changed.target_info);
+            }
+            ("Target.targetDestroyed", None) => {
+                let gone: TargetGone = serde_json::from_str(params)?;
+                self.destroyed(connection, &gone.target_id);
+            }
+            ("Inspector.targetCrashed", Some(session)) => self.crashed(connection, session),
+            ("Browser.downloadWillBegin", None) => {
+                let download: Download = serde_json::from_str(params)?;
+                self.hub.change(|state| state.note_download(refused(&download)));
+            }
+            (method, Some(session)) if method.starts_with("Page.") => {
+                self.fold_page(connection, method, session, params)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn fold_page(
+        &self,
+        connection: &Connection,
+        method: &str,
+        session: &str,
+        params: &str,
+    ) -> serde_json::Result<()> {
+        match method {
+            "Page.javascriptDialogOpening" => {
+                self.dialog_opened(connection, session, serde_json::from_str(params)?);
+            }
+            "Page.javascriptDialogClosed" => self.change_tab(session, |tab| tab.dialog = None),
+            "Page.frameNavigated" => {
+                let navigated: FrameNavigated = serde_json::from_str(params)?;
+                self.navigated(connection, session, navigated.frame);
+            }
+            "Page.navigatedWithinDocument" => {
+                let frame: FrameNamed = serde_json::from_str(params)?;
+                self.change_tab(session, |tab| moved_within(tab, &frame));
+            }
+            "Page.lifecycleEvent" => {
+                let frame: FrameNamed = serde_json::from_str(params)?;
+                self.change_tab(session, |tab| lived(tab, &frame));
+            }
+            "Page.frameRequestedNavigation" | "Page.frameStartedNavigating" => {
+                let frame: FrameNamed = serde_json::from_str(params)?;
+                self.change_tab(session, |tab| {
+                    tab.frames.entry(frame.frame_id).or_default().navigating = true;
+                });
+            }
+            "Page.frameStoppedLoading" | "Page.frameClearedScheduledNavigation" => {
+                let frame: FrameNamed = serde_json::from_str(params)?;
+                self.change_tab(session, |tab| {
+                    tab.frames.entry(frame.frame_id).or_default().navigating = false;
+                });
+            }
+            "Page.frameDetached" => {
+                let frame: FrameNamed = serde_json::from_str(params)?;
+                // "swap" only moves the frame to another process.
+                if frame.reason != "swap" {
+                    self.hub.change(|state| frame_removed(state, session, &frame.frame_id));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn attached(&self, connection: &Connection, parent: Option<&str>, event: AttachedEvent) {
+        let AttachedEvent { session_id, target_info } = event;
+        let session = Session::attached(connection.clone(), session_id.clone());
+        match (target_info.kind.as_str(), parent) {
+            ("page", None) => {
+                let is_full = self.hub.change(|state| attach_page(state, session_id, &target_info));
+                if is_full {
+                    Session::browser(connection.clone())
+                        .post(&CloseTargetParams::new(target_info.target_id.to_string()));
+                    return;
+                }
+                self.prepare_page(&session);
+            }
+            ("iframe", Some(parent)) => {
+                self.hub.change(|state| {
+                    if let Some(tab) = state.tab_of(parent) {
+                        let parent = Some(Arc::from(parent));
+                        state.sessions.insert(session_id, Attached { tab, parent });
+                    }
+                });
+                prepare(&session);
+            }
+            _ => {}
+        }
+        // Last, and nothing above was waited for: a popup shares its opener's thread, and whoever waits for the
+        // one while the other stands still waits for ever.
+        session.post(&RunIfWaitingForDebuggerParams::default());
+    }
+
+    fn prepare_page(&self, session: &Session) {
+        let (width, height) = self.viewport;
+        prepare(session);
+        session.post(&SetDeviceMetricsOverrideParams::new(width, height, 1.0, false));
+        session.post(&SetFocusEmulationEnabledParams::new(true));
+    }
+
+    fn detached(&self, connection: &Connection, session: &str) {
+        let lost = self.hub.change(|state| match state.sessions.get(session).cloned() {
+            Some(Attached { tab, parent: None, .. }) => state.remove_tab(tab),
+            Some(_) => {
+                state.remove_session(session);
+                vec![Arc::from(session)]
+            }
+            None => Vec::new(),
+        });
+        for session in lost {
+            connection.fail_session(&session, Gone::Detached);
+        }
+    }
+
+    fn destroyed(&self, connection: &Connection, target: &str) {
+        let lost = self.hub.change(|state| match state.tab_of_target(target) {
+            Some(tab) => state.remove_tab(tab),
+            None => Vec::new(),
+        });
+        for session in lost {
+            connection.fail_session(&session, Gone::Detached);
+        }
+    }
+
+    fn described(&self, target: &Target) {
+        self.hub.change(|state| {
+            if let Some(tab) = state.tab_of_target(&target.target_id).and_then(|id| state.tabs.get_mut(&id)) {
+                tab.url = cut(&target.url, TEXT_CHARS_MAX);
+                tab.title = cut(&target.title, TEXT_CHARS_MAX);
+            }
+        });
+    }
+
+    fn crashed(&self, connection: &Connection, session: &str) {
+        self.hub.change(|state| {
+            // A crash of a cross-process frame leaves the page alive: its session is all that is lost.
+            let is_page = state.sessions.get(session).is_some_and(|attached| attached.parent.is_none());
+            state.forget(|key| &*key.session == session);
+            if let Some(tab) =
+                state.tab_of(session).filter(|_| is_page).and_then(|id| state.tabs.get_mut(&id))
+            {
+                tab.crashed = true;
+                tab.crashes += 1;
+                tab.dialog = None;
+                tab.frames.clear();
+            }
+        });
+        connection.fail_session(session, Gone::Crashed);
+    }
+
+    fn dialog_opened(&self, connection: &Connection, session: &str, dialog: Dialog) {
+        let leaves = dialog.kind == "beforeunload";
+        let info = DialogInfo {
+            message: cut(&dialog.message, TEXT_CHARS_MAX),
+            default_prompt: dialog.default_prompt.filter(|text| !text.is_empty()),
+            kind: dialog.kind,
+            answered: leaves,
+        };
+        self.change_tab(session, |tab| {
+            if leaves {
+                tab.auto_answered = Some(info);
+            } else {
+                tab.dialog = Some(OpenDialog { info, session: session.into() });
+            }
+        });
+        if leaves {
+            // Whoever navigates or closes means to leave.
+            let session = Session::attached(connection.clone(), session.into());
+            session.post(&HandleJavaScriptDialogParams::new(true));
+        }
+    }
+
+    fn navigated(&self, connection: &Connection, session: &str, frame: NavigatedFrame) {
+        let refused = self.hub.change(|state| {
+            state.forget(|key| {
+                key.frame == frame.id && (key.loader != frame.loader_id || &*key.session != session)
+            });
+            let tab = state.tab_of(session).and_then(|id| state.tabs.get_mut(&id))?;
+            let is_main = tab.target == frame.id;
+            if is_main {
+                tab.navigations += 1;
+                tab.crashed = false;
+                tab.url = cut(&frame.url, TEXT_CHARS_MAX);
+            }
+            let refused = is_main && !policy::may_show(&frame.url);
+            let known = FrameState { loader: Some(frame.loader_id), url: frame.url, ..FrameState::default() };
+            tab.frames.insert(frame.id, known);
+            refused.then_some(())
+        });
+        if refused.is_some() {
+            let session = Session::attached(connection.clone(), session.into());
+            session.post(&NavigateParams::new("about:blank"));
+        }
+    }
+
+    fn change_tab(&self, session: &str, change: impl FnOnce(&mut Tab)) {
+        self.hub.change(|state| {
+            if let Some(tab) = state.tab_of(session).and_then(|id| state.tabs.get_mut(&id)) {
+                change(tab);
+            }
+        });
+    }
+}
+
+/// What every page and cross-process frame needs. Only posted, never waited for.
+fn prepare(session: &Session) {
+    session.post(&EnableParams::default());
+    session.post(&SetLifecycleEventsEnabledParams::new(true));
+    session.post(&auto_attach("iframe"));
+}
+
+/// Attach to targets of `kind` by itself, and hold each until it is prepared.
+pub(crate) fn auto_attach(kind: &str) -> SetAutoAttachParams {
+    let wanted = FilterEntry { exclude: Some(false), r#type: Some(kind.into()) };
+    let rest = FilterEntry { exclude: Some(true), r#type: None };
+    SetAutoAttachParams {
+        auto_attach: true,
+        wait_for_debugger_on_start: true,
+        flatten: Some(true),
+        filter: Some(TargetFilter::new(vec![wanted, rest])),
+    }
+}
+
+/// True if there are too many tabs for another.
+fn attach_page(state: &mut State, session: Arc<str>, target: &Target) -> bool {
+    if state.tabs.len() >= TABS_MAX {
+        state.popups_refused += 1;
+        return true;
+    }
+    let opener: Option<TabId> = target.opener_id.as_deref().and_then(|opener| state.tab_of_target(opener));
+    let mut tab = Tab::new(target.target_id.clone(), session, opener);
+    tab.url = cut(&target.url, TEXT_CHARS_MAX);
+    tab.title = cut(&target.title, TEXT_CHARS_MAX);
+    state.add_tab(tab);
+    false
+}
+
+fn moved_within(tab: &mut Tab, frame: &FrameNamed) {
+    if tab.target == frame.frame_id {
+        tab.navigations += 1;
+        tab.url = cut(&frame.url, TEXT_CHARS_MAX);
+    }
+    let known = tab.frames.entry(frame.frame_id.clone()).or_default();
+    known.url.clone_from(&frame.url);
+    known.navigating = false;
+}
+
+fn lived(tab: &mut Tab, event: &FrameNamed) {
+    let frame = tab.frames.entry(event.frame_id.clone()).or_default();
+    if frame.loader != event.loader_id {
+        // Enabling replays the past of a document that was there before; anything else is of one that is gone.
+        if event.name != "init" && frame.loader.is_some() {
+            return;
+        }
+        let kept = std::mem::take(frame);
+        *frame = FrameState {
+            loader: event.loader_id.clone(),
+            url: kept.url,
+            navigating: kept.navigating,
+            ..FrameState::default()
+        };
+    }
+    match event.name.as_str() {
+        "DOMContentLoaded" => frame.dom_ready = true,
+        "load" => frame.loaded = true,
+        "networkIdle" => frame.idle = true,
+        "commit" => frame.navigating = false,
+        _ => {}
+    }
+}
+
+fn frame_removed(state: &mut State, session: &str, frame: &str) {
+    state.forget(|key| &*key.frame == frame);
+    if let Some(tab) = state.tab_of(session).and_then(|id| state.tabs.get_mut(&id)) {
+        tab.frames.remove(frame);
+    }
+}
+
+fn refused(download: &Download) -> DownloadNote {
+    // A name is text, never a path.
+    let name = download.suggested_filename.rsplit(['/', '\\']).next().unwrap_or_default();
+    DownloadNote {
+        suggested_name: cut(name, 200),
+        url: cut(&download.url, TEXT_CHARS_MAX),
+        state: DownloadState::Refused,
+    }
+}

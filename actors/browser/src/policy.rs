@@ -1,0 +1,82 @@
+//! Which addresses an agent may open and which pages may be read.
+
+use url::Url;
+
+use crate::error::Error;
+
+/// The longest address, in bytes.
+pub(crate) const URL_BYTES_MAX: usize = 8192;
+
+/// Checks an address that an agent wants to open: http, https or about:blank.
+pub(crate) fn may_open(address: &str) -> Result<Url, Error> {
+    if address.len() > URL_BYTES_MAX {
+        return Err(Error::invalid("the address is too long"));
+    }
+    let url = Url::parse(address).map_err(|_| Error::invalid("the address is not an absolute URL"))?;
+    match url.scheme() {
+        "http" | "https" if url.has_host() => Ok(url),
+        "about" if url.as_str() == "about:blank" => Ok(url),
+        _ => Err(Error::BlockedByPolicy { rule: "scheme" }),
+    }
+}
+
+/// Whether a page that a tab came to show may be read; the browser's own error page may.
+pub(crate) fn may_show(address: &str) -> bool {
+    let scheme = address.split_once(':').map_or("", |(scheme, _)| scheme);
+    matches!(scheme, "" | "http" | "https" | "about" | "chrome-error")
+        && !(scheme == "about"
+            && !matches!(address, "about:blank" | "about:srcdoc")
+            && !address.starts_with("about:blank#"))
+}
+
+/// Whether a frame inside a page may be read. Inline documents are the page's own text.
+pub(crate) fn may_show_inside(address: &str) -> bool {
+    may_show(address) || address.starts_with("data:") || address.starts_with("blob:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_web_addresses_and_the_blank_page_may_be_opened() {
+        for address in
+            ["http://a.example/", "https://a.example:8443/x?y#z", "about:blank", "HTTP://a.example"]
+        {
+            assert!(may_open(address).is_ok(), "{address}");
+        }
+        for address in [
+            "file:///etc/passwd",
+            "FILE:///etc/passwd",
+            " file:///x",
+            "chrome://version",
+            "view-source:http://a.example/",
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "blob:http://a.example/1",
+            "about:version",
+            "filesystem:http://a/x",
+            "devtools://devtools/x",
+            "mailto:a@a.example",
+            "chrome-error://chromewebdata/",
+        ] {
+            assert!(matches!(may_open(address), Err(Error::BlockedByPolicy { .. })), "{address}");
+        }
+        assert!(matches!(may_open("no address"), Err(Error::InvalidArgs { .. })));
+    }
+
+    #[test]
+    fn a_page_that_came_to_another_scheme_is_not_read() {
+        assert!(
+            may_show("https://a.example/")
+                && may_show("about:blank")
+                && may_show("chrome-error://chromewebdata/")
+        );
+        for address in
+            ["file:///x", "data:text/html,x", "blob:http://a/1", "chrome://version", "about:version"]
+        {
+            assert!(!may_show(address), "{address}");
+        }
+        assert!(!may_show_inside("file:///x") && may_show_inside("data:text/html,x"));
+    }
+}

@@ -1,0 +1,151 @@
+//! What is known of a tab and its frames, as the browser reported it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub use crate::reference::TabId;
+
+/// Characters of a title, URL or dialog text that are kept.
+pub(crate) const TEXT_CHARS_MAX: usize = 2000;
+
+/// Whether a tab can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TabState {
+    /// It answers.
+    Open,
+    /// A dialog is open: answer it with `dialog`.
+    Dialog,
+    /// Its page crashed: `navigate` revives it.
+    Crashed,
+}
+
+/// One line of the list of tabs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TabInfo {
+    /// The tab's id.
+    pub tab: TabId,
+    /// The address of its page.
+    pub url: String,
+    /// The title of its page.
+    pub title: String,
+    /// Whether it is the tab that is used when none is named.
+    pub active: bool,
+    /// The tab that opened it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opener: Option<TabId>,
+    /// Whether it can be used.
+    pub state: TabState,
+}
+
+/// A dialog that a page opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DialogInfo {
+    /// `alert`, `confirm`, `prompt` or `beforeunload`.
+    pub kind: String,
+    /// What it says, cut at 2,000 characters.
+    pub message: String,
+    /// What a prompt offers as its answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_prompt: Option<String>,
+    /// True if it was accepted by itself (only `beforeunload` is).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub answered: bool,
+}
+
+/// An open dialog and the session that can answer it.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenDialog {
+    pub(crate) info: DialogInfo,
+    pub(crate) session: Arc<str>,
+}
+
+/// What is known of one frame.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FrameState {
+    pub(crate) loader: Option<Arc<str>>,
+    pub(crate) url: String,
+    /// The document's `DOMContentLoaded`, `load` and network idle have happened.
+    pub(crate) dom_ready: bool,
+    pub(crate) loaded: bool,
+    pub(crate) idle: bool,
+    /// A navigation was asked for or has begun, and is neither shown nor given up.
+    pub(crate) navigating: bool,
+}
+
+/// What is known of one tab.
+#[derive(Debug)]
+pub(crate) struct Tab {
+    /// The target's id, which is the id of the main frame too.
+    pub(crate) target: Arc<str>,
+    pub(crate) session: Arc<str>,
+    pub(crate) opener: Option<TabId>,
+    pub(crate) url: String,
+    pub(crate) title: String,
+    pub(crate) crashed: bool,
+    /// How often its renderer crashed.
+    pub(crate) crashes: u32,
+    pub(crate) dialog: Option<OpenDialog>,
+    /// The last dialog that was answered without the agent.
+    pub(crate) auto_answered: Option<DialogInfo>,
+    /// How often the main frame showed another document or address.
+    pub(crate) navigations: u64,
+    pub(crate) frames: HashMap<Arc<str>, FrameState>,
+}
+
+impl Tab {
+    pub(crate) fn new(target: Arc<str>, session: Arc<str>, opener: Option<TabId>) -> Self {
+        Self {
+            target,
+            session,
+            opener,
+            url: String::new(),
+            title: String::new(),
+            crashed: false,
+            crashes: 0,
+            dialog: None,
+            auto_answered: None,
+            navigations: 0,
+            frames: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn main_frame(&self) -> Option<&FrameState> {
+        self.frames.get(&self.target)
+    }
+
+    pub(crate) fn state(&self) -> TabState {
+        match self {
+            Self { dialog: Some(_), .. } => TabState::Dialog,
+            Self { crashed: true, .. } => TabState::Crashed,
+            _ => TabState::Open,
+        }
+    }
+}
+
+/// A download that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DownloadNote {
+    /// The name that the page suggests; never a path.
+    pub suggested_name: String,
+    /// Where it would have come from.
+    pub url: String,
+    /// What became of it: `refused`.
+    pub state: DownloadState,
+}
+
+/// What became of a download.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DownloadState {
+    /// Not let in.
+    Refused,
+}
+
+/// Cuts `text` between characters.
+pub(crate) fn cut(text: &str, chars: usize) -> String {
+    text.chars().take(chars).collect()
+}
