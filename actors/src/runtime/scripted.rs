@@ -223,9 +223,10 @@ impl Scripted {
 
     async fn work(&self, step: &Step, script: &Script, cancel: &CancellationToken) -> Outcome {
         let mut ended = self.ended.subscribe();
+        let ended = async { ended.wait_for(Option::is_some).await.is_ok() };
         tokio::select! {
             biased;
-            _ = ended.wait_for(Option::is_some) => gone(),
+            _ = ended => gone(),
             () = cancel.cancelled() => {
                 self.scribe.write(Moment::Cancel, Some(step), None);
                 if matches!(script.ending, Ending::SlowCancel) {
