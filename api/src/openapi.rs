@@ -64,6 +64,7 @@ fn document() -> Value {
         "components": {
             "schemas": schemas(),
             "parameters": parameters(),
+            "headers": header_components(),
             "responses": { "Error": error_response() },
             "securitySchemes": {
                 "token": {
@@ -133,15 +134,25 @@ fn parameters() -> Value {
     Value::Object(parameters.collect())
 }
 
+/// The headers of every answer.
+const HEADERS: [(&str, &str, &str); 3] = [
+    ("x-request-id", "string", "Names this request in the server's log."),
+    ("traceparent", "string", "W3C Trace Context of this request."),
+    ("x-log-position", "integer", "Whatever lies up to this position of the log was taken into account."),
+];
+
+fn header_components() -> Value {
+    let headers = HEADERS.iter().map(|(name, kind, description)| {
+        ((*name).to_owned(), json!({ "description": description, "schema": { "type": kind } }))
+    });
+    Value::Object(headers.collect())
+}
+
 fn headers() -> Value {
-    json!({
-        "x-request-id": { "description": "Names this request in the server's log.", "schema": { "type": "string" } },
-        "traceparent": { "description": "W3C Trace Context of this request.", "schema": { "type": "string" } },
-        "x-log-position": {
-            "description": "Whatever lies up to this position of the log was taken into account.",
-            "schema": { "type": "integer", "minimum": 0 },
-        },
-    })
+    let headers = HEADERS
+        .iter()
+        .map(|(name, ..)| ((*name).to_owned(), json!({ "$ref": format!("#/components/headers/{name}") })));
+    Value::Object(headers.collect())
 }
 
 fn error_response() -> Value {
@@ -213,9 +224,9 @@ fn responses(operation: &Operation) -> Value {
     }
     errors.sort_unstable();
     for (status, codes) in errors {
-        let mut response = error_response();
-        response["description"] = format!("Codes: {}.", codes.join(", ")).into();
-        responses.insert(status.to_string(), response);
+        let content = json!({ "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } });
+        let description = format!("Codes: {}.", codes.join(", "));
+        responses.insert(status.to_string(), json!({ "description": description, "content": content }));
     }
     responses.insert("default".to_owned(), json!({ "$ref": "#/components/responses/Error" }));
     Value::Object(responses)
