@@ -126,6 +126,12 @@ impl Spaces {
         self.world.tokens.bearer(token, self.world.clock.now()).ok_or(Unauthenticated)
     }
 
+    /// Whether any token is valid: without one nobody can ask anything.
+    #[must_use]
+    pub fn has_valid_token(&self) -> bool {
+        self.world.tokens.any_valid(self.world.clock.now())
+    }
+
     /// Makes a Space: one atomic append reserves the instance and opens the Space (S1).
     ///
     /// # Errors

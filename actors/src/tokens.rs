@@ -80,6 +80,12 @@ impl Tokens {
         }
     }
 
+    /// Whether any token is valid now.
+    pub(crate) fn any_valid(&self, now: Timestamp) -> bool {
+        let valid = |entry: &Entry| entry.expires_at.is_none_or(|end| end > now);
+        self.0.read().values().flatten().any(valid)
+    }
+
     /// Who bears this text now.
     pub(crate) fn bearer(&self, text: &Sensitive<String>, now: Timestamp) -> Option<Caller> {
         let shown = text.expose();

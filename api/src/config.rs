@@ -246,6 +246,24 @@ impl Config {
         Duration::from_secs(self.drain_seconds)
     }
 
+    /// What of it concerns the actors.
+    #[must_use]
+    pub fn actors(&self) -> actors::Config {
+        let chromium = actors::config::ChromiumConfig {
+            executable: self.chromium.clone(),
+            uid_first: self.browser_uid_base,
+            allow_no_sandbox: self.allow_no_sandbox,
+            ..Default::default()
+        };
+        actors::Config {
+            idle_timeout: Duration::from_secs(self.idle_timeout_seconds),
+            allow_trusted_bundle: self.allow_trusted_bundle,
+            allow_scripted_runtime: self.allow_scripted_runtime,
+            chromium,
+            ..Default::default()
+        }
+    }
+
     /// As it may be printed: one line of JSON, without what is secret.
     #[must_use]
     pub fn printable(&self) -> String {

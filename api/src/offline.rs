@@ -9,8 +9,7 @@ use std::{
 };
 
 use actors::{
-    Caller, Rejection,
-    capability::Catalogue,
+    Caller, Rejection, capability,
     clock::{Clock, IdSource, SystemClock, SystemIds},
     tokens,
     workspace::{self, WorkspaceState},
@@ -218,7 +217,7 @@ impl Offline {
         while let Some(event) = events.next().await {
             state = workspace::evolve_recorded(state, &event?);
         }
-        let (caller, catalogue) = (Caller::system(), Catalogue::new());
+        let (caller, catalogue) = (Caller::system(), capability::standard());
         let now = SystemClock.now();
         let facts = workspace::Facts { now, caller: &caller, instance: None, catalogue: &catalogue };
         let parts = workspace::decide(&state, command, &facts)?.parts(&state);

@@ -140,7 +140,7 @@ pub async fn start(config: Config, metrics: PrometheusHandle) -> Result<Server, 
     let projector_stopping = CancellationToken::new();
     let projector = tokio::spawn(projector.run(projector_stopping.clone()));
     let first_start = first_start::is_owed(&data_dir, log.as_ref())?;
-    let parts = Parts { log: Arc::clone(&shared), data_dir: data_dir.clone(), config: config.actors() };
+    let parts = Parts::new(Arc::clone(&shared), data_dir.clone(), config.actors())?;
     let spaces = Spaces::start(parts).await?;
     let new_token_file = if first_start {
         Some(first_start::complete(&spaces, shared.as_ref(), &data_dir, config.instances).await?)
@@ -155,7 +155,7 @@ pub async fn start(config: Config, metrics: PrometheusHandle) -> Result<Server, 
         spaces: spaces.clone(),
         views: store.views(),
         log: shared,
-        config: config.http,
+        config: config.http.clone(),
         metrics,
         stopping: stopping.clone(),
     };

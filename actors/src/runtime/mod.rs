@@ -19,6 +19,8 @@ use eventlog::{
     },
     id::{CapabilityName, InstanceId, OperationId, SpaceId, TaskId},
 };
+/// Finds the Chromium to run: the configured one, or that of the usual places.
+pub use browser::find_executable;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 

@@ -19,7 +19,7 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 /// Controls (ESC and the 8-bit CSI among them), line separators, and marks that turn the direction of text around.
-const fn is_active(letter: char) -> bool {
+fn is_active(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
             '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')

@@ -14,7 +14,7 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use super::{block_on, client::Client, print};
 use crate::{
     config::{Config, FolderFlags},
-    offline::Offline,
+    offline::{Offline, read_tokens},
 };
 
 pub(super) const HELP: &str = "\
@@ -114,7 +114,7 @@ pub(super) fn token(options: &Options) -> Result<ExitCode> {
             (Command::Create(create), None) => create_offline(&config, create).await,
             (Command::List(list), Some(client)) => list_running(&client, list).await,
             (Command::List(list), None) => {
-                print_tokens(&Offline::read_tokens(&config, &list.workspace).await?, list.json);
+                print_tokens(&read_tokens(&config, &list.workspace).await?, list.json);
                 Ok(())
             }
             (Command::Revoke(revoke), Some(client)) => revoke_running(&client, revoke).await,
@@ -207,7 +207,7 @@ fn row(token: &Value) -> Vec<String> {
     let text = |key: &str| token[key].as_str().map_or_else(|| "–".to_owned(), print::escaped);
     let scope =
         if token["all_workspaces"] == true { "all Workspaces".to_owned() } else { text("workspace_id") };
-    let state = if token["revoked_at"].is_string() { "revoked" } else { "valid" };
+    let state = if token["revoked"] == true || token["revoked_at"].is_string() { "revoked" } else { "valid" };
     let cells =
         [text("token_id"), text("role"), text("owner_id"), scope, text("created_at"), text("expires_at")];
     cells.into_iter().chain([state.to_owned()]).collect()
