@@ -24,6 +24,8 @@ pub mod runtime;
 pub mod space;
 pub mod spaces;
 pub mod supervisor;
+#[cfg(test)]
+mod tests;
 pub mod tokens;
 pub mod workspace;
 mod world;

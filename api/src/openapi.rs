@@ -50,6 +50,12 @@ pub fn json() -> String {
     text
 }
 
+/// Every operation: its method, its path, and whether it needs a token.
+#[cfg(test)]
+pub(crate) fn routes() -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+    OPERATIONS.iter().map(|operation| (operation.method, operation.path, operation.given == Given::Token))
+}
+
 fn document() -> Value {
     json!({
         "openapi": "3.1.0",

@@ -19,6 +19,8 @@ pub mod evolve;
 pub(crate) mod keeper;
 mod policy;
 pub mod state;
+#[cfg(test)]
+mod tests;
 
 pub use self::{
     command::{Allowed, Command, Facts, Register},

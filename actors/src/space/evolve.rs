@@ -9,9 +9,12 @@ use eventlog::{
     id::{SpaceId, TaskId},
 };
 
-use super::state::{
-    Cancel, ClosedSpace, EndedTask, Fault, OpenSpace, Phase, Remembered, RequestWindow, RunningTask, Space,
-    SpaceState, Task, TaskEnd,
+use super::{
+    state::{
+        Cancel, ClosedSpace, EndedTask, Fault, OpenSpace, Phase, Remembered, RequestWindow, RunningTask,
+        Space, SpaceState, TaskEnd,
+    },
+    task_history,
 };
 use crate::place::Place;
 
@@ -19,19 +22,14 @@ use crate::place::Place;
 #[must_use]
 pub fn evolve(state: SpaceState, event: &SpaceEvent, at: Place) -> SpaceState {
     match state {
-        SpaceState::Absent(id) => match event {
-            SpaceEvent::Opened { .. } => opened(id, event, at),
-            _ => SpaceState::Absent(id),
-        },
+        SpaceState::Absent(id) => opened(id, event, at),
         SpaceState::Open(mut open) => {
             open.space.note(at);
-            match event {
-                SpaceEvent::Closed { reason } => close(*open, *reason),
-                _ => {
-                    let OpenSpace { space, phase, closing } = *open;
-                    SpaceState::Open(Box::new(step(space, phase, closing, event, at)))
-                }
+            if let SpaceEvent::Closed { reason } = event {
+                return SpaceState::Closed(Box::new(ClosedSpace { space: open.space, reason: *reason }));
             }
+            let OpenSpace { space, phase, closing } = *open;
+            SpaceState::Open(Box::new(step(space, phase, closing, event, at)))
         }
         SpaceState::Closed(mut closed) => {
             closed.space.note(at);
@@ -105,10 +103,6 @@ fn opened(id: SpaceId, event: &SpaceEvent, at: Place) -> SpaceState {
     SpaceState::Open(Box::new(OpenSpace { space, phase: Phase::Idle, closing: None }))
 }
 
-fn close(open: OpenSpace, reason: CloseReason) -> SpaceState {
-    SpaceState::Closed(Box::new(ClosedSpace { space: open.space, reason }))
-}
-
 impl Space {
     fn note(&mut self, at: Place) {
         self.revision = at.sequence;
@@ -179,34 +173,15 @@ fn step(
 }
 
 fn queued(space: &mut Space, phase: Phase, event: &SpaceEvent, at: Place) -> Phase {
-    let SpaceEvent::TaskQueued {
-        task,
-        operation,
-        request_id,
-        capability,
-        arg_keys,
-        fingerprint,
-        timeout_seconds,
-        sealed_args,
-    } = event
+    let (SpaceEvent::TaskQueued { fingerprint, .. }, Some(task)) =
+        (event, task_history::queued(event, at.recorded_at))
     else {
         return phase;
     };
-    let submit = Remembered { fingerprint: *fingerprint, task: *task };
-    space.requests.remember(request_id.clone(), submit);
+    let submit = Remembered { fingerprint: *fingerprint, task: task.task };
+    space.requests.remember(task.request_id.clone(), submit);
     space.last_activity = at.recorded_at;
     space.notices = 0;
-    let task = Task {
-        task: *task,
-        operation: *operation,
-        request_id: request_id.clone(),
-        capability: capability.clone(),
-        arg_keys: arg_keys.clone(),
-        timeout: Duration::from_secs(*timeout_seconds),
-        sealed_args: sealed_args.clone(),
-        cancel: None,
-        queued_at: at.recorded_at,
-    };
     match phase {
         Phase::Idle => Phase::Queued(task),
         Phase::Faulted { fault, queued: None } => Phase::Faulted { fault, queued: Some(task) },

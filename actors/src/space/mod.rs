@@ -28,6 +28,9 @@ pub(crate) mod slot;
 pub mod state;
 mod submit;
 pub mod summary;
+pub mod task_history;
+#[cfg(test)]
+mod tests;
 
 pub use self::{
     command::{Asker, Command, Facts, Notice, Report, RuntimeStatus, Submit},
@@ -36,6 +39,7 @@ pub use self::{
     evolve::{evolve, evolve_all, evolve_recorded},
     open::{Open, OpenFacts, Opening, open},
     state::SpaceState,
+    task_history::TaskHistory,
 };
 
 use std::time::Duration;

@@ -400,7 +400,7 @@ impl<'a> ActiveTask<'a> {
 }
 
 impl Task {
-    fn summary(&self, space: SpaceId, status: TaskStatus) -> TaskSummary {
+    pub(super) fn summary(&self, space: SpaceId, status: TaskStatus) -> TaskSummary {
         TaskSummary {
             space,
             task: self.task,

@@ -8,6 +8,8 @@ pub mod decide;
 pub mod evolve;
 pub(crate) mod keeper;
 pub mod state;
+#[cfg(test)]
+mod tests;
 
 pub use self::{
     command::{Command, Facts, GrantBinding, IssueToken},

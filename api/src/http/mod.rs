@@ -25,6 +25,8 @@ pub(crate) mod server;
 mod spaces;
 mod stream;
 mod tasks;
+#[cfg(test)]
+mod tests;
 mod tokens;
 pub(crate) mod wire;
 
@@ -87,15 +89,20 @@ impl std::ops::Deref for App {
     }
 }
 
+impl From<AppState> for App {
+    fn from(state: AppState) -> Self {
+        let AppState { spaces, views, log, config, metrics, stopping } = state;
+        let (names, limits) = (Names::new(&config), Limits::new(&config));
+        Self(Arc::new(Inner { spaces, views, log, config, metrics, stopping, names, limits }))
+    }
+}
+
 /// Every route, with its layers.
 ///
 /// Serve it with `into_make_service_with_connect_info::<SocketAddr>()`: failed authentications are counted by peer, and
 /// `metrics_public` means this machine only.
 pub fn router(state: AppState) -> Router {
-    let AppState { spaces, views, log, config, metrics, stopping } = state;
-    let (names, limits) = (Names::new(&config), Limits::new(&config));
-    let app = App(Arc::new(Inner { spaces, views, log, config, metrics, stopping, names, limits }));
-
+    let app = App::from(state);
     let space = Router::new()
         .route("/", get(spaces::get))
         .route("/tasks", get(tasks::list).post(tasks::submit))

@@ -274,7 +274,7 @@ impl<'a> Walk<'a> {
             tree: at.tree,
             node: *node,
             depth,
-            above: above.clone(),
+            above: above.cloned(),
         }));
     }
 
