@@ -30,6 +30,13 @@ pub(crate) struct Figure {
     pub(crate) bar: Bar,
 }
 
+impl Figure {
+    /// Whether it meets its bar.
+    pub(crate) fn is_met(&self) -> bool {
+        self.bar.is_met_by(self.value)
+    }
+}
+
 /// Prints a table, or one line of JSON per figure.
 pub(crate) fn print(figures: &[Figure], json: bool) {
     if !json {
@@ -39,7 +46,7 @@ pub(crate) fn print(figures: &[Figure], json: bool) {
         if json {
             println!("{}", to_json(figure));
         } else {
-            let (bar, met) = (bar_text(figure.bar), figure.bar.is_met_by(figure.value));
+            let (bar, met) = (bar_text(figure.bar), figure.is_met());
             let Figure { bench, figure, value, unit, .. } = figure;
             let missed = if met { "" } else { "  MISSED" };
             println!("{bench:<6} {figure:<26} {:>14} {unit:<8} {bar:>12}{missed}", number(*value));
