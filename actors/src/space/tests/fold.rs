@@ -143,9 +143,10 @@ fn an_old_task_is_told_by_its_own_events_as_the_state_told_it_then() {
     let mut history = TaskHistory::new(space_id(), task(1));
     assert_eq!(history.summary(), None);
     let mut statuses = Vec::new();
-    for (n, event) in (1..).zip(&events) {
-        history.apply(&recorded(event.clone(), n));
-        let then = read_back(&events[..n as usize]).task(task(1));
+    for (index, event) in events.iter().enumerate() {
+        let n = index + 1;
+        history.apply(&recorded(event.clone(), n as u64));
+        let then = read_back(&events[..n]).task(task(1));
         if n <= 5 {
             assert_eq!(history.summary(), then, "after event {n}");
         }

@@ -69,7 +69,7 @@ fn way_to(trail: &[(usize, String)], mut here: usize, last: &str) -> Vec<String>
     way
 }
 
-/// More in a nightly run; at 40 or so there is nothing left to visit.
+/// More in a nightly run; at 20 there is nothing left to visit.
 fn depth() -> usize {
     std::env::var("BROWSERSPACE_EXPLORE_DEPTH").ok().and_then(|text| text.parse().ok()).unwrap_or(10)
 }
