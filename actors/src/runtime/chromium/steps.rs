@@ -22,6 +22,8 @@ pub(super) enum StepError {
     Browser(Error),
     /// The args are not those of the capability, though they fit its schema; or the result can't be written.
     Shape(&'static str),
+    /// It panicked: nobody knows how far it came.
+    Bug,
 }
 
 impl From<Error> for StepError {
@@ -53,9 +55,9 @@ pub(super) async fn run(
         "wait" => json(browser.wait(&args(a)?, call).await?),
         "dialog" => page(browser.dialog(&args(a)?, call).await?),
         "tab_new" => json(browser.tab_new(&args(a)?, call).await?),
-        "tab_select" => json(browser.tab_select(&args(a)?)?),
+        "tab_select" => json(browser.tab_select(&args(a)?).await?),
         "tab_close" => json(browser.tab_close(&args(a)?, call).await?),
-        "tab_list" => json(browser.tab_list()?),
+        "tab_list" => json(browser.tab_list().await?),
         "snapshot" => json(browser.snapshot(&args(a)?, call).await?),
         "screenshot" => Ok(Raw::Picture(browser.screenshot(&args(a)?, call).await?)),
         "get_content" => json(browser.get_content(&args(a)?, call).await?),
