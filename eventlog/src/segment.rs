@@ -23,6 +23,7 @@ mod writer;
 
 use std::{
     fs::{self, File, TryLockError},
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::{Arc, mpsc as std_mpsc},
     thread::{self, JoinHandle},
@@ -74,7 +75,7 @@ pub struct OpenOptions {
     /// before it has lost events and is not opened. Default 0.
     pub known_position: Position,
     /// What the writer writes to.
-    pub disk: Box<dyn Disk>,
+    pub disk: Arc<dyn Disk>,
 }
 
 impl OpenOptions {
@@ -86,7 +87,7 @@ impl OpenOptions {
             segment_bytes: 64 * 1024 * 1024,
             free_bytes_min: 64 * 1024 * 1024,
             known_position: Position::ZERO,
-            disk: Box::new(RealDisk),
+            disk: Arc::new(RealDisk),
         }
     }
 }
@@ -131,9 +132,9 @@ pub enum OpenError {
 
 /// Limits of the writer.
 #[derive(Debug, Clone, Copy)]
-struct Limits {
-    segment_bytes: u64,
-    free_bytes_min: u64,
+pub(crate) struct Limits {
+    pub(crate) segment_bytes: u64,
+    pub(crate) free_bytes_min: u64,
 }
 
 /// The log on disk. One per folder; see [`EventLog`].
@@ -151,7 +152,7 @@ impl SegmentLog {
     /// [`OpenError`]: each says what to do.
     pub fn open(options: OpenOptions) -> Result<Self, OpenError> {
         let OpenOptions { folder, segment_bytes, free_bytes_min, known_position, disk } = options;
-        fs::create_dir_all(&folder).map_err(io_error(&folder))?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(io_error(&folder))?;
         let lock = lock(&folder)?;
         let listing = list(&folder)?;
         let mut indexed = bring_up_index(&folder, &listing.sealed)?;
@@ -173,6 +174,8 @@ impl SegmentLog {
                 active: Active { map: grown.map, file: reading, end: grown.length },
             }),
             folder,
+            disk,
+            limits: Limits { segment_bytes, free_bytes_min },
             index: RwLock::new(Some(Box::new(indexed.index))),
             status: RwLock::new(Status::Open),
             head: head_seen,
@@ -182,14 +185,12 @@ impl SegmentLog {
         let (indexer, jobs) = std_mpsc::channel();
         let writer = Writer {
             shared: Arc::clone(&shared),
-            disk,
             file,
             content: grown.content,
             first,
             length: grown.length,
             last,
             global: grown.global,
-            limits: Limits { segment_bytes, free_bytes_min },
             head,
             indexer,
         };
@@ -228,22 +229,19 @@ impl SegmentLog {
         let (known, seen) = self.look_up(id).await.map_err(|error| unavailable(&error))?;
         let requests = self.requests.lock().clone();
         let requests = requests.ok_or_else(|| AppendError::Unavailable("the log is closed".into()))?;
-        let meaning = known.is_some().then(|| append.meaning());
         let room = requests.reserve().await;
         let room = room.map_err(|_| AppendError::Unavailable("the log is closed".into()))?;
         let (answer, answered) = oneshot::channel();
-        // Encoded twice only for a repeat: what it says is needed after the writer has taken it.
-        let parts = Arc::new(append);
-        let request = AppendRequest { append: Arc::clone(&parts), known, seen, answer };
-        room.send(Request::Append(request));
+        // Shared, for what it says is asked again if it turns out to be a repeat.
+        let append = Arc::new(append);
+        room.send(Request::Append(AppendRequest { append: Arc::clone(&append), known, seen, answer }));
         // The writer ends without an answer only by a panic: then nobody knows.
         match answered.await.unwrap_or(Err(AppendError::Unknown))? {
             Decision::Stored(stored) => Ok(Appended::Stored(stored)),
             Decision::Conflict { stream, actual } => Ok(Appended::Conflict { stream, actual }),
             Decision::Duplicate(stored) => {
-                let meaning = meaning.unwrap_or_else(|| parts.meaning());
                 let recorded = self.blocking(move |shared| shared.meaning(stored)).await;
-                let same = recorded.map_err(|error| unavailable(&error))? == meaning;
+                let same = recorded.map_err(|error| unavailable(&error))? == append.meaning();
                 Ok(Appended::Duplicate { stored, same })
             }
         }
@@ -303,7 +301,7 @@ impl EventLog for SegmentLog {
         let span =
             tracing::info_span!("append", position = tracing::field::Empty, events = tracing::field::Empty);
         async {
-            self.check_writable()?;
+            self.shared.check_open()?;
             let answer = self.append_prepared(Prepared::new(&append)?).await?;
             if let Appended::Stored(stored) = &answer {
                 let span = tracing::Span::current();
@@ -344,7 +342,8 @@ impl EventLog for SegmentLog {
     }
 
     fn check_writable(&self) -> Result<(), AppendError> {
-        self.shared.check_open()
+        self.shared.check_open()?;
+        self.shared.check_space()
     }
 
     async fn close(&self) {

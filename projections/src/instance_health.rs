@@ -104,7 +104,7 @@ impl InstanceRow {
             // A start that was given up with its Space leaves nothing to wait for.
             InstanceEvent::RuntimeStopped { .. } => self.leave(Health::Starting, Health::Ready),
             InstanceEvent::RuntimeReady { .. } | InstanceEvent::CircuitClosed {} => {
-                self.become_unless_retired(Health::Ready)
+                self.become_unless_retired(Health::Ready);
             }
             InstanceEvent::CircuitOpened { .. } => self.become_unless_retired(Health::Unavailable),
             InstanceEvent::Retired {} => self.health = Health::Retired,

@@ -255,7 +255,7 @@ impl Projector {
         Ok(Some(batch))
     }
 
-    async fn absorb(&mut self, batch: &[RecordedEvent]) -> Result<(), ProjectorError> {
+    pub(crate) async fn absorb(&mut self, batch: &[RecordedEvent]) -> Result<(), ProjectorError> {
         let mut expected = self.lowest().next();
         for event in batch {
             if event.position != expected {

@@ -108,7 +108,7 @@ impl SpaceRow {
                 self.restatus(self.status == SpaceStatus::Error);
             }
             SpaceEvent::TaskCompleted { task, .. } | SpaceEvent::TaskCancelled { task } => {
-                self.end_task(*task)
+                self.end_task(*task);
             }
             SpaceEvent::TaskFailed { task, error } => {
                 self.last_error_code = Some(error.code.clone());

@@ -59,7 +59,7 @@ impl StoreError {
             // SQLITE_CORRUPT and SQLITE_NOTADB; sqlite.org/rescode.html.
             Self::Database(error) => error
                 .as_database_error()
-                .and_then(|error| error.code())
+                .and_then(sqlx::error::DatabaseError::code)
                 .is_some_and(|code| matches!(code.as_ref(), "11" | "26")),
         }
     }

@@ -1,1 +1,5 @@
+//! What the views promise, in the words of the domain.
 
+mod feeding;
+mod folds;
+mod lists;

@@ -21,6 +21,8 @@ use crate::{
 };
 
 use super::{
+    Limits,
+    disk::Disk,
     frame::HEADER_BYTES,
     map::{Head, Heads, SegmentMap},
 };
@@ -76,6 +78,8 @@ pub(crate) enum Status {
 
 pub(crate) struct Shared {
     pub(crate) folder: PathBuf,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) limits: Limits,
     pub(crate) state: RwLock<State>,
     /// `None` once the log is gone: readers may outlive it, the index's own lock may not.
     pub(crate) index: RwLock<Option<Box<dyn Index>>>,
@@ -110,6 +114,15 @@ impl Shared {
             Status::Open => Ok(()),
             Status::Poisoned(why) => Err(AppendError::Unavailable(Arc::clone(why))),
             Status::Closed => Err(AppendError::Unavailable("the log is closed".into())),
+        }
+    }
+
+    pub(crate) fn check_space(&self) -> Result<(), AppendError> {
+        let refuse = |why: String| Err(AppendError::Unavailable(why.into()));
+        match self.disk.free_bytes(&self.folder) {
+            Ok(free) if free < self.limits.free_bytes_min => refuse("the disk is nearly full".into()),
+            Ok(_) => Ok(()),
+            Err(error) => refuse(format!("the disk does not say how much is free: {error}")),
         }
     }
 

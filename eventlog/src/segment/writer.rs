@@ -28,7 +28,6 @@ use crate::{
 };
 
 use super::{
-    Limits,
     batch::{Batch, Decision},
     disk::{Disk, DiskFile},
     frame::{Footer, HEADER_BYTES, Header},
@@ -56,7 +55,6 @@ type Answers = Vec<(oneshot::Sender<Result<Decision, AppendError>>, Decision)>;
 
 pub(crate) struct Writer {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) disk: Box<dyn Disk>,
     pub(crate) file: Box<dyn DiskFile>,
     /// BLAKE3 state over the file so far, for the footer.
     pub(crate) content: blake3::Hasher,
@@ -65,7 +63,6 @@ pub(crate) struct Writer {
     pub(crate) length: u64,
     pub(crate) last: Position,
     pub(crate) global: Hash,
-    pub(crate) limits: Limits,
     pub(crate) head: watch::Sender<Position>,
     pub(crate) indexer: std_mpsc::Sender<Job>,
 }
@@ -105,11 +102,8 @@ impl Writer {
     }
 
     fn commit(&mut self, taken: Vec<AppendRequest>, batch: &mut Batch) {
-        if let Err(error) = self.shared.check_open() {
+        if let Err(error) = self.shared.check_open().and_then(|()| self.shared.check_space()) {
             return refuse(taken, &error);
-        }
-        if let Err(why) = self.check_space() {
-            return refuse(taken, &AppendError::Unavailable(why));
         }
         batch.restart(self.last, self.global);
         let answers = self.decide(taken, batch);
@@ -124,14 +118,6 @@ impl Writer {
                 tell(answers);
             }
             Err(failure) => self.fail(failure, answers),
-        }
-    }
-
-    fn check_space(&self) -> Result<(), Arc<str>> {
-        match self.disk.free_bytes(&self.shared.folder) {
-            Ok(free) if free < self.limits.free_bytes_min => Err("the disk is nearly full".into()),
-            Ok(_) => Ok(()),
-            Err(error) => Err(format!("the disk does not say how much is free: {error}").into()),
         }
     }
 
@@ -169,7 +155,7 @@ impl Writer {
     }
 
     fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
-        let full = self.length + batch.bytes.len() as u64 > self.limits.segment_bytes;
+        let full = self.length + batch.bytes.len() as u64 > self.shared.limits.segment_bytes;
         if full && self.length > HEADER_BYTES as u64 {
             self.roll()
                 .map_err(|error| Failure::Poisoned(format!("sealing a segment failed: {error}").into()))?;
@@ -216,7 +202,7 @@ impl Writer {
         self.file.sync()?;
         let next = self.last.next();
         let (file, content) =
-            create(&*self.disk, &self.shared.folder, Header { first: next, global: self.global })?;
+            create(&*self.shared.disk, &self.shared.folder, Header { first: next, global: self.global })?;
         let reading = File::open(segment_path(&self.shared.folder, next))?;
         (self.file, self.content) = (file, content);
         let sealed = Sealed { first: self.first, last: self.last, frames_end: self.length };
