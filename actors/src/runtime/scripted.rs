@@ -85,7 +85,9 @@ impl ScriptedFactory {
         match text.as_deref().map(str::trim) {
             Some("fail") => StartScript::Fail,
             Some("unusable") => StartScript::Unusable,
-            Some(text) => StartScript::After(milliseconds(text.strip_prefix("delay_ms=")).unwrap_or_default()),
+            Some(text) => {
+                StartScript::After(milliseconds(text.strip_prefix("delay_ms=")).unwrap_or_default())
+            }
             None => StartScript::After(Duration::ZERO),
         }
     }
@@ -105,12 +107,8 @@ impl RuntimeFactory for ScriptedFactory {
             StartScript::After(delay) => sleep(delay).await,
         }
         let fence = spec.fence;
-        let scribe = Scribe {
-            clock: Arc::clone(&self.clock),
-            began: self.began,
-            journal: self.journal.clone(),
-            spec,
-        };
+        let scribe =
+            Scribe { clock: Arc::clone(&self.clock), began: self.began, journal: self.journal.clone(), spec };
         scribe.write(Moment::RuntimeStarted, None, None);
         Ok(Arc::new(Scripted {
             scribe,

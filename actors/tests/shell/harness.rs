@@ -205,7 +205,12 @@ impl Server {
         space
     }
 
-    pub(crate) async fn submit(&self, space: SpaceId, request: &str, script: &str) -> Result<Submitted, Rejection> {
+    pub(crate) async fn submit(
+        &self,
+        space: SpaceId,
+        request: &str,
+        script: &str,
+    ) -> Result<Submitted, Rejection> {
         self.spaces.submit(&self.system(), submit(space, request, script)).await
     }
 

@@ -67,7 +67,8 @@ impl ChromiumFactory {
         record::prepare(&data_dir)?;
         // Processes of ours whose parent has died come to us, so that they can be reaped.
         browser::adopt_orphans()?;
-        let uids = Arc::new(Uids { first: config.uid_first, count: config.uid_count, taken: Mutex::default() });
+        let uids =
+            Arc::new(Uids { first: config.uid_first, count: config.uid_count, taken: Mutex::default() });
         Ok(Self { data_dir, config, ids, uids })
     }
 
@@ -292,7 +293,11 @@ impl Chromium {
                 return Outcome::Failed(own_error("internal", "the picture could not be kept", true));
             }
             Ok(Err(StoreError::TooLarge(_) | StoreError::SpaceFull(_))) => {
-                return Outcome::Failed(own_error("result_too_large", "there is no room for the picture", true));
+                return Outcome::Failed(own_error(
+                    "result_too_large",
+                    "there is no room for the picture",
+                    true,
+                ));
             }
             Err(_) => return Outcome::Failed(own_error("internal", "the picture could not be kept", true)),
         };

@@ -49,7 +49,8 @@ impl RuntimeRecord {
     pub(super) fn write(&self, path: &Path) -> io::Result<()> {
         let text = serde_json::to_vec(self)?;
         let making = path.with_extension("new");
-        let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&making)?;
+        let mut file =
+            OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&making)?;
         file.write_all(&text)?;
         file.sync_all()?;
         fs::rename(making, path)
