@@ -36,14 +36,14 @@ struct AttachedEvent {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Target {
-    target_id: Arc<str>,
+pub(crate) struct Target {
+    pub(crate) target_id: Arc<str>,
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
-    title: String,
+    pub(crate) title: String,
     #[serde(default)]
-    url: String,
+    pub(crate) url: String,
     opener_id: Option<Arc<str>>,
 }
 
@@ -133,7 +133,7 @@ impl Observer {
             }
             ("Target.targetInfoChanged", _) => {
                 let changed: TargetChanged = serde_json::from_str(params)?;
-                self.described(&changed.target_info);
+                self.hub.change(|state| state.describe(&changed.target_info));
             }
             ("Target.targetDestroyed", None) => {
                 let gone: TargetGone = serde_json::from_str(params)?;
@@ -258,15 +258,6 @@ impl Observer {
         for session in lost {
             connection.fail_session(&session, Gone::Detached);
         }
-    }
-
-    fn described(&self, target: &Target) {
-        self.hub.change(|state| {
-            if let Some(tab) = state.tab_of_target(&target.target_id).and_then(|id| state.tabs.get_mut(&id)) {
-                tab.url = cut(&target.url, TEXT_CHARS_MAX);
-                tab.title = cut(&target.title, TEXT_CHARS_MAX);
-            }
-        });
     }
 
     fn crashed(&self, connection: &Connection, session: &str) {
