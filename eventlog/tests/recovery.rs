@@ -7,7 +7,7 @@ use eventlog::{
     fixture::{append, command, instance, metadata, part, ready, recovered, space},
     segment::verify,
 };
-use support::{all, ask, copy_folder, expect_damaged, fill, flip, open, options, segments, tiny};
+use support::{all, ask, expect_damaged, fill, flip, open, options, segments, tiny};
 
 mod support;
 
@@ -29,27 +29,29 @@ async fn append_two(log: &SegmentLog, n: u64) -> Stored {
 
 #[tokio::test]
 async fn a_tail_torn_at_any_byte_is_cut_to_whole_appends() {
-    let (whole, torn) = (temporary(), temporary());
-    let log = open(whole.path());
+    let folder = temporary();
+    let log = open(folder.path());
     fill(&log, 0..4).await;
-    let mut ends = vec![(fs::metadata(&segments(whole.path())[0]).expect("it is there").len(), 4)];
+    let path = segments(folder.path()).remove(0);
+    let length = || fs::metadata(&path).expect("it is there").len();
+    let mut ends = vec![(length(), 4)];
     for n in [100, 200] {
         let stored = append_two(&log, n).await;
-        ends.push((fs::metadata(&segments(whole.path())[0]).expect("it is there").len(), stored.last.0));
+        ends.push((length(), stored.last.0));
     }
     let before = all(&log).await;
     log.close().await;
-    for length in ends[0].0..=ends[2].0 {
-        let _ = fs::remove_dir_all(torn.path());
-        copy_folder(whole.path(), torn.path());
-        let path = &segments(torn.path())[0];
-        fs::File::options().write(true).open(path).expect("it opens").set_len(length).expect("it is cut");
-        let kept = ends.iter().rev().find(|(end, _)| *end <= length).expect("the first end").1;
-        let log = open(torn.path());
-        assert_eq!(*log.durable_head().borrow(), Position(kept), "cut at {length}");
+    let whole = fs::read(&path).expect("it reads");
+    for cut in ends[0].0..=ends[2].0 {
+        fs::write(&path, &whole[..usize::try_from(cut).expect("small")]).expect("it writes");
+        let kept = ends.iter().rev().find(|(end, _)| *end <= cut).expect("the first end").1;
+        let log = open(folder.path());
+        assert_eq!(*log.durable_head().borrow(), Position(kept), "cut at {cut}");
         assert_eq!(all(&log).await, before[..usize::try_from(kept).expect("small")]);
-        let stored = fill(&log, 900..901).await;
-        assert_eq!(stored[0].first, Position(kept + 1), "it goes on where it was cut");
+        if cut % 16 == 0 {
+            let stored = fill(&log, 900..901).await;
+            assert_eq!(stored[0].first, Position(kept + 1), "it goes on where it was cut");
+        }
     }
 }
 
