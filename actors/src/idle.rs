@@ -4,11 +4,7 @@
 //! looked at, and the Space either asked to close or looked at again later. So a use costs one store, and a Space
 //! one small entry, however often it is used.
 
-use std::{
-    cmp::Reverse,
-    collections::BinaryHeap,
-    time::Duration,
-};
+use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
 
 use eventlog::id::SpaceId;
 use parking_lot::Mutex;

@@ -86,10 +86,8 @@ impl Tokens {
         }
         let hash = hash(text);
         let table = self.0.read();
-        let entry = table
-            .get(&bucket(&hash))?
-            .iter()
-            .find(|entry| bool::from(entry.hash[..].ct_eq(&hash[..])))?;
+        let entry =
+            table.get(&bucket(&hash))?.iter().find(|entry| bool::from(entry.hash[..].ct_eq(&hash[..])))?;
         if entry.expires_at.is_some_and(|end| end <= now) {
             return None;
         }

@@ -132,12 +132,12 @@ impl Act<'_> {
         }
         let history: History = self.fetch(&self.page, &GetNavigationHistoryParams::default()).await?;
         let at = usize::try_from(history.current_index + steps).ok();
-        let Some(entry) = at.and_then(|at| history.entries.get(at)) else {
+        let Some(Entry { id, url }) = at.and_then(|at| history.entries.into_iter().nth(at)) else {
             return Err(Error::NavigationFailed { reason: "there is no such page in the history".into() });
         };
-        policy::may_open(&entry.url)?;
+        policy::may_open(&url)?;
         self.note_sent(Sent::Some);
-        self.call(&NavigateToHistoryEntryParams::new(entry.id)).await?;
+        self.call(&NavigateToHistoryEntryParams::new(id)).await?;
         self.shown(wait).await
     }
 
