@@ -95,7 +95,7 @@ pub(crate) async fn start(parts: Parts) -> Result<Arc<World>, StartError> {
         stopping: CancellationToken::new(),
     });
     workspaces.into_values().for_each(|state| world.workspaces.adopt(state));
-    instances.values().for_each(|state| world.instances.adopt(state.clone()));
+    instances.values().for_each(|state| world.instances.adopt(state));
     put_in_order(&world, &spaces).await;
     settle_instances(&world, &instances, &spaces).await;
     begin_loops(&world);
@@ -235,7 +235,7 @@ async fn put_in_order(world: &Arc<World>, spaces: &BTreeMap<SpaceId, OpenSpace>)
                 }
                 // Quarantined: it is refused to whoever asks for it, and the others live.
                 Err(rejection) => {
-                    warn!(space.id = %space, code = rejection.code(), "A Space was not recovered.")
+                    warn!(space.id = %space, code = rejection.code(), "A Space was not recovered.");
                 }
             }
         })

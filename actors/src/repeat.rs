@@ -4,7 +4,7 @@
 use eventlog::{
     Principal, Role,
     event::space::Idempotency,
-    id::{CommandId, RequestId, SpaceId, WorkspaceId},
+    id::{CapabilityName, CommandId, RequestId, SpaceId, WorkspaceId},
 };
 use uuid::Uuid;
 
@@ -77,7 +77,7 @@ fn meaning(workspace: &WorkspaceId, create: &CreateSpace) -> [u8; 32] {
     update(&mut hash, create.owner.id.as_str());
     let timeout = create.idle_timeout.map(|timeout| timeout.as_millis().to_string());
     update(&mut hash, &timeout.unwrap_or_default());
-    let mut grants: Vec<_> = create.granted_capabilities.iter().map(|name| name.as_str()).collect();
+    let mut grants: Vec<_> = create.granted_capabilities.iter().map(CapabilityName::as_str).collect();
     grants.sort_unstable();
     grants.dedup();
     for grant in grants {

@@ -84,7 +84,7 @@ impl Parts {
                 Arc::clone(&clock),
                 journal,
                 Some(control),
-                crate::capability::standard(),
+                &crate::capability::standard(),
             );
             factories = factories.with(InstanceKind::Scripted, Arc::new(scripted) as Arc<dyn RuntimeFactory>);
         }
@@ -163,9 +163,12 @@ impl Spaces {
         let asked = Asked::Submit(by, Arc::new(submission));
         let Granted { space, task } = self.ask(context, submit.space, asked).await?;
         match task.ok_or(Rejection::Internal)? {
-            GrantedTask::Here { task, repeated, ended } => {
-                Ok(Submitted { task, repeated, ended: TaskEnd { receiver: ended }, position: space.position })
-            }
+            GrantedTask::Here { task, repeated, ended } => Ok(Submitted {
+                task: *task,
+                repeated,
+                ended: TaskEnd { receiver: ended },
+                position: space.position,
+            }),
             GrantedTask::Older(task) => {
                 let (task, position) = history::task(&*world.log, submit.space, task).await?;
                 let ended = Some((task.clone(), position)).filter(|(task, _)| task.status.is_terminal());

@@ -66,7 +66,7 @@ pub(crate) enum OpenOutcome {
 
 impl Instances {
     /// Takes over what recovery has folded.
-    pub(crate) fn adopt(&self, state: InstanceState) {
+    pub(crate) fn adopt(&self, state: &InstanceState) {
         let keeper = Keeper { state: Mutex::new(state.clone()), waiting: AtomicUsize::new(0) };
         self.0.write().insert(state.id(), Arc::new(keeper));
     }

@@ -16,12 +16,13 @@
 //!
 //! Starts are scripted by a control file, if one is named and exists: `fail`, `unusable` or `delay_ms=N`, one word.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use eventlog::{
     Json, Redacted, Redactor,
     event::{instance::LossReason, space::TaskError},
+    id::CapabilityName,
 };
 use parking_lot::Mutex;
 use tokio::{
@@ -37,7 +38,14 @@ use super::{
     journal::{Journal, Line, Moment},
     sample::smallest,
 };
-use crate::{capability::Catalogue, clock::Clock, space::RESULT_BYTES_MAX};
+use crate::{
+    capability::{Catalogue, Row},
+    clock::Clock,
+    space::RESULT_BYTES_MAX,
+};
+
+/// The smallest result of each capability.
+type Results = Arc<HashMap<CapabilityName, Json>>;
 
 /// Starts scripted runtimes.
 pub struct ScriptedFactory {
@@ -45,7 +53,7 @@ pub struct ScriptedFactory {
     began: std::time::Instant,
     journal: Journal,
     control: Option<PathBuf>,
-    catalogue: Arc<Catalogue>,
+    results: Results,
     starts: Mutex<std::collections::VecDeque<StartScript>>,
 }
 
@@ -66,10 +74,12 @@ impl ScriptedFactory {
         clock: Arc<dyn Clock>,
         journal: Journal,
         control: Option<PathBuf>,
-        catalogue: Arc<Catalogue>,
+        catalogue: &Catalogue,
     ) -> Self {
         let began = clock.instant();
-        Self { clock, began, journal, control, catalogue, starts: Mutex::default() }
+        let smallest = |row: &Row| (row.name.clone(), smallest(&row.result_schema));
+        let results = Arc::new(catalogue.rows().iter().map(smallest).collect());
+        Self { clock, began, journal, control, results, starts: Mutex::default() }
     }
 
     /// Scripts the next starts, one each; those after them succeed at once.
@@ -112,7 +122,7 @@ impl RuntimeFactory for ScriptedFactory {
         scribe.write(Moment::RuntimeStarted, None, None);
         Ok(Arc::new(Scripted {
             scribe,
-            catalogue: Arc::clone(&self.catalogue),
+            results: Arc::clone(&self.results),
             ended: watch::channel(None).0,
             gate: FenceGate::new(fence),
         }))
@@ -158,7 +168,7 @@ impl Scribe {
 
 struct Scripted {
     scribe: Scribe,
-    catalogue: Arc<Catalogue>,
+    results: Results,
     ended: watch::Sender<Option<End>>,
     gate: FenceGate,
 }
@@ -250,8 +260,7 @@ impl Scripted {
     }
 
     fn completed(&self, step: &Step, script: &Script) -> Outcome {
-        let row = self.catalogue.get(&step.capability);
-        let mut result = row.map_or(Json::Null, |row| smallest(&row.result_schema));
+        let mut result = self.results.get(&step.capability).cloned().unwrap_or_default();
         if let (Some(url), Some(fields)) = (&script.url, result.as_object_mut()) {
             fields.insert("url".to_owned(), Json::from(url.as_str()));
             fields.insert("title".to_owned(), Json::from("x".repeat(script.result_bytes)));

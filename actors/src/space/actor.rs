@@ -124,7 +124,7 @@ pub(crate) struct Granted {
 /// A task that was accepted or found.
 pub(crate) enum GrantedTask {
     /// In memory still.
-    Here { task: TaskSummary, repeated: bool, ended: watch::Receiver<Ended> },
+    Here { task: Box<TaskSummary>, repeated: bool, ended: watch::Receiver<Ended> },
     /// An old one; the log knows it.
     Older(TaskId),
 }
@@ -359,7 +359,7 @@ impl SpaceActor {
         } else {
             self.slot.wait_for(id)
         };
-        Ok(GrantedTask::Here { task, repeated, ended })
+        Ok(GrantedTask::Here { task: Box::new(task), repeated, ended })
     }
 
     /// A repeat that the state has forgotten: the append's id is derived from the request's, so the log finds it.

@@ -134,7 +134,7 @@ impl Server {
         let clock = TestClock::start();
         let shared: Arc<dyn Clock> = Arc::new(clock);
         let scripted =
-            Arc::new(ScriptedFactory::new(Arc::clone(&shared), disk.journal.clone(), None, catalogue()));
+            Arc::new(ScriptedFactory::new(Arc::clone(&shared), disk.journal.clone(), None, &catalogue()));
         let factory: Arc<dyn RuntimeFactory> = scripted.clone();
         let spaces = Spaces::start(Parts {
             log: disk.log.clone(),

@@ -107,6 +107,7 @@ struct Submitted {
     first: bool,
 }
 
+#[allow(clippy::ptr_arg, reason = "the state of the history is the vector")]
 fn remember(known: &Vec<Option<TaskId>>, call: &Submitted) -> Option<Vec<Option<TaskId>>> {
     let mut next = known.clone();
     match (known[call.request], call.first) {
