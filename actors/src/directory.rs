@@ -21,7 +21,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout},
 };
-use tracing::{info_span, Instrument, warn};
+use tracing::{Instrument, info_span, warn};
 
 use crate::{
     config::Config,
@@ -105,7 +105,9 @@ impl World {
             match sent {
                 Ok(Answer(answer)) => return answer,
                 // Not seen, or not answered because the actor ended: every command is safe to say again.
-                Err(SendError::ActorNotRunning(_) | SendError::ActorRestarting(_) | SendError::ActorStopped) => {}
+                Err(
+                    SendError::ActorNotRunning(_) | SendError::ActorRestarting(_) | SendError::ActorStopped,
+                ) => {}
                 Err(SendError::MailboxFull(_) | SendError::Timeout(Some(_))) => {
                     return Err(Rejection::Overloaded);
                 }
@@ -186,13 +188,18 @@ impl World {
     }
 
     async fn recover(&self, space: SpaceId, origin: &Origin) -> Result<SpaceState, Rejection> {
-        let waited = timeout(self.config.mailbox_timeout.max(Duration::from_secs(1)), self.directory.recoveries.acquire());
+        let waited = timeout(
+            self.config.mailbox_timeout.max(Duration::from_secs(1)),
+            self.directory.recoveries.acquire(),
+        );
         let _permit = waited.await.ok().and_then(Result::ok).ok_or(Rejection::Overloaded)?;
         let began = Instant::now();
         let span = info_span!(parent: &origin.span, "rehydrate", space.id = %space);
         let read = rehydrate(&*self.log, space).instrument(span);
-        let state = timeout(self.config.recovery_timeout, read).await.unwrap_or(Err(Rejection::LogUnavailable))?;
-        metrics::histogram!("browserspace_actor_rehydrate_duration_seconds").record(began.elapsed().as_secs_f64());
+        let state =
+            timeout(self.config.recovery_timeout, read).await.unwrap_or(Err(Rejection::LogUnavailable))?;
+        metrics::histogram!("browserspace_actor_rehydrate_duration_seconds")
+            .record(began.elapsed().as_secs_f64());
         match state {
             SpaceState::Absent(_) => Err(Rejection::SpaceNotFound),
             state @ (SpaceState::Open(_) | SpaceState::Closed(_)) => Ok(state),

@@ -10,10 +10,7 @@ use std::{
 };
 
 use eventlog::{
-    Part, ServerEvent, StreamId,
-    event::space::CloseReason,
-    id::SpaceId,
-    number::ExpectedSequence,
+    Part, ServerEvent, StreamId, event::space::CloseReason, id::SpaceId, number::ExpectedSequence,
 };
 use futures::future::join_all;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -63,9 +60,8 @@ async fn run(world: &Arc<World>, within: Duration) {
 }
 
 async fn wait_for_tasks(world: &World, spaces: &[SpaceId], until: Instant) {
-    let busy = |space: &SpaceId| {
-        world.directory.known(*space).is_some_and(|slot| slot.busy.load(Ordering::Relaxed))
-    };
+    let busy =
+        |space: &SpaceId| world.directory.known(*space).is_some_and(|slot| slot.busy.load(Ordering::Relaxed));
     while Instant::now() < until && spaces.iter().any(busy) {
         sleep(LOOK_EVERY).await;
     }

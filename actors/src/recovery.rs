@@ -138,7 +138,8 @@ impl Fold {
                     fold.instances.insert(*id, instance::evolve_recorded(state, &recorded));
                 }
                 StreamId::Workspace(id) => {
-                    let state = fold.workspaces.remove(id).unwrap_or_else(|| WorkspaceState::Absent(id.clone()));
+                    let state =
+                        fold.workspaces.remove(id).unwrap_or_else(|| WorkspaceState::Absent(id.clone()));
                     fold.workspaces.insert(id.clone(), workspace::evolve_recorded(state, &recorded));
                     if let Event::Workspace(event) = &recorded.event {
                         fold.tokens.evolve(id, event);
@@ -154,12 +155,15 @@ impl Fold {
         let Event::Space(event) = event else { return };
         match event {
             SpaceEvent::Opened { fingerprint_key, idle_timeout_seconds, .. } => {
-                self.spaces.insert(id, OpenSpace {
-                    fingerprint_key: *fingerprint_key,
-                    idle_timeout: Duration::from_secs(*idle_timeout_seconds),
-                    active: None,
-                    closing: false,
-                });
+                self.spaces.insert(
+                    id,
+                    OpenSpace {
+                        fingerprint_key: *fingerprint_key,
+                        idle_timeout: Duration::from_secs(*idle_timeout_seconds),
+                        active: None,
+                        closing: false,
+                    },
+                );
             }
             SpaceEvent::Closed { .. } => {
                 self.spaces.remove(&id);
@@ -230,7 +234,9 @@ async fn put_in_order(world: &Arc<World>, spaces: &BTreeMap<SpaceId, OpenSpace>)
                     tokio::spawn(async move { world.insist(space, command, &Origin::server()).await });
                 }
                 // Quarantined: it is refused to whoever asks for it, and the others live.
-                Err(rejection) => warn!(space.id = %space, code = rejection.code(), "A Space was not recovered."),
+                Err(rejection) => {
+                    warn!(space.id = %space, code = rejection.code(), "A Space was not recovered.")
+                }
             }
         })
         .await;

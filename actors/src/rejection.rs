@@ -135,7 +135,11 @@ impl Rejection {
     pub const fn is_passing(&self) -> bool {
         matches!(
             self,
-            Self::Overloaded | Self::LogUnavailable | Self::OutcomeUnknown | Self::Internal | Self::ShuttingDown
+            Self::Overloaded
+                | Self::LogUnavailable
+                | Self::OutcomeUnknown
+                | Self::Internal
+                | Self::ShuttingDown
         )
     }
 }

@@ -67,10 +67,13 @@ fn meaning(workspace: &WorkspaceId, create: &CreateSpace) -> [u8; 32] {
     update(&mut hash, workspace.as_str());
     update(&mut hash, &create.instance.to_string());
     update(&mut hash, &create.binding.map(|binding| binding.to_string()).unwrap_or_default());
-    update(&mut hash, match create.owner.kind {
-        eventlog::event::space::OwnerKind::Operator => "operator",
-        eventlog::event::space::OwnerKind::RuntimeAgent => "runtime_agent",
-    });
+    update(
+        &mut hash,
+        match create.owner.kind {
+            eventlog::event::space::OwnerKind::Operator => "operator",
+            eventlog::event::space::OwnerKind::RuntimeAgent => "runtime_agent",
+        },
+    );
     update(&mut hash, create.owner.id.as_str());
     let timeout = create.idle_timeout.map(|timeout| timeout.as_millis().to_string());
     update(&mut hash, &timeout.unwrap_or_default());

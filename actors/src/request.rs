@@ -9,8 +9,7 @@ use eventlog::{
         space::Owner,
     },
     id::{
-        BindingId, CapabilityName, DisplayName, InstanceId, OwnerId, RequestId, SpaceId, TokenId,
-        WorkspaceId,
+        BindingId, CapabilityName, DisplayName, InstanceId, OwnerId, RequestId, SpaceId, TokenId, WorkspaceId,
     },
     metadata::Role,
 };

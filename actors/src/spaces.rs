@@ -26,11 +26,7 @@ use crate::{
     recovery,
     rejection::Rejection,
     repeat,
-    runtime::{
-        RuntimeFactory,
-        journal::Journal,
-        scripted::ScriptedFactory,
-    },
+    runtime::{RuntimeFactory, chromium::ChromiumFactory, journal::Journal, scripted::ScriptedFactory},
     space::{
         Command,
         actor::{Ask, Asked, By, Granted, GrantedTask, Submission},
@@ -78,7 +74,9 @@ impl Parts {
         let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
         let runtime_dir = data_dir.join("runtime");
         std::fs::create_dir_all(&runtime_dir)?;
-        let mut factories = Factories::new();
+        let chromium = ChromiumFactory::new(data_dir.clone(), config.chromium.clone(), Arc::clone(&ids))?;
+        let chromium: Arc<dyn RuntimeFactory> = Arc::new(chromium);
+        let mut factories = Factories::new().with(InstanceKind::Chromium, chromium);
         if config.allow_scripted_runtime {
             let journal = Journal::to_file(&runtime_dir.join("scripted.jsonl"))?;
             let control = runtime_dir.join("scripted-start");
@@ -148,10 +146,8 @@ impl Spaces {
         let world = &self.world;
         let redactor = Redactor::new();
         let keys = submit.args.expose().as_object().into_iter().flat_map(|args| args.keys());
-        let arg_keys = keys
-            .take(ARG_KEYS_MAX)
-            .map(|key| redactor.bounded_text(key, ARG_KEY_BYTES_MAX))
-            .collect();
+        let arg_keys =
+            keys.take(ARG_KEYS_MAX).map(|key| redactor.bounded_text(key, ARG_KEY_BYTES_MAX)).collect();
         let submission = Submission {
             checked: world.catalogue.check(&submit.capability, submit.args.expose()),
             append: repeat::submit_id(submit.space, &submit.request_id),
@@ -167,12 +163,9 @@ impl Spaces {
         let asked = Asked::Submit(by, Arc::new(submission));
         let Granted { space, task } = self.ask(context, submit.space, asked).await?;
         match task.ok_or(Rejection::Internal)? {
-            GrantedTask::Here { task, repeated, ended } => Ok(Submitted {
-                task,
-                repeated,
-                ended: TaskEnd { receiver: ended },
-                position: space.position,
-            }),
+            GrantedTask::Here { task, repeated, ended } => {
+                Ok(Submitted { task, repeated, ended: TaskEnd { receiver: ended }, position: space.position })
+            }
             GrantedTask::Older(task) => {
                 let (task, position) = history::task(&*world.log, submit.space, task).await?;
                 let ended = Some((task.clone(), position)).filter(|(task, _)| task.status.is_terminal());

@@ -111,11 +111,11 @@ impl Default for Config {
 #[derive(Debug, Clone, Default, Args, Serialize)]
 pub struct FolderFlags {
     /// The configuration file; otherwise DIR/browserspace.toml, if it is there
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     #[serde(skip)]
     pub config: Option<PathBuf>,
     /// The folder that holds everything the server keeps [default: browserspace-data]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_dir: Option<PathBuf>,
 }

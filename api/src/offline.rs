@@ -149,7 +149,7 @@ impl Offline {
         }
         let log = match open_log(config, Position::ZERO) {
             Err(OpenError::Locked(_)) => bail!(
-                "a server is running on {} but does not answer here: stop it first, or wait until it has started",
+                "a server runs on {}: stop it first (or, if it is just starting, wait until it answers)",
                 config.data_dir.display()
             ),
             opened => Arc::new(opened?),

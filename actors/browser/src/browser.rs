@@ -9,6 +9,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::browser::{
     CloseParams, GetVersionParams, SetDownloadBehaviorBehavior, SetDownloadBehaviorParams,
 };
 use chromiumoxide_cdp::cdp::browser_protocol::target::{CreateTargetParams, SetDiscoverTargetsParams};
+use chromiumoxide_cdp::cdp::js_protocol::runtime::EvaluateParams;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
@@ -109,11 +110,28 @@ impl Browser {
         let attached = self.hub.wait_for(|state| {
             if state.closed { Some(None) } else { state.tab_of_target(target.as_ref()).map(Some) }
         });
-        match tokio::time::timeout_at(deadline, attached).await {
-            Ok(Some(tab)) => Ok(tab),
-            Ok(None) => Err(CallError::Gone(Gone::Closed)),
-            Err(_) => Err(CallError::Overdue { method: "Target.createTarget".into() }),
+        let tab = match tokio::time::timeout_at(deadline, attached).await {
+            Ok(Some(tab)) => tab,
+            Ok(None) => return Err(CallError::Gone(Gone::Closed)),
+            Err(_) => return Err(CallError::Overdue { method: "Target.createTarget".into() }),
+        };
+        self.prepared(tab, deadline).await?;
+        Ok(tab)
+    }
+
+    /// Waits until what was posted to a new tab has been carried out.
+    ///
+    /// A navigation that overtakes it crashes the page that is being prepared, or goes on unobserved.
+    pub(crate) async fn prepared(&self, tab: TabId, deadline: Instant) -> Result<(), CallError> {
+        let session = match self.hub.state().tabs.get(&tab) {
+            Some(tab) if !tab.prepared => self.session(tab.session.clone()),
+            _ => return Ok(()),
+        };
+        session.call_raw(&EvaluateParams::new("0"), deadline).await?;
+        if let Some(tab) = self.hub.state().tabs.get_mut(&tab) {
+            tab.prepared = true;
         }
+        Ok(())
     }
 
     pub(crate) fn session(&self, id: Arc<str>) -> Session {

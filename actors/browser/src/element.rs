@@ -118,7 +118,12 @@ impl Act<'_> {
 
     /// Waits until the element passes the checks.
     pub(crate) async fn ready(&self, element: &Element, checks: &[Check]) -> Result<(), Error> {
-        self.insist(element, async || self.check(element, checks).await).await
+        loop {
+            match self.check(element, checks).await? {
+                Ok(()) => return Ok(()),
+                Err(not_ready) => self.round(element, not_ready).await?,
+            }
+        }
     }
 
     /// Waits until the element passes the checks and a click on it would reach it; returns where to click.
@@ -129,31 +134,29 @@ impl Act<'_> {
         position: Option<Spot>,
         force: bool,
     ) -> Result<Spot, Error> {
-        self.insist(element, async || {
-            if let Err(not_ready) = self.check(element, checks).await? {
-                return Ok(Err(not_ready));
+        loop {
+            let aimed = match self.check(element, checks).await? {
+                Ok(()) => {
+                    self.scroll_to(element).await?;
+                    self.point_at(element, position, force).await?
+                }
+                Err(not_ready) => Err(not_ready),
+            };
+            match aimed {
+                Ok(spot) => return Ok(spot),
+                Err(not_ready) => self.round(element, not_ready).await?,
             }
-            self.scroll_to(element).await?;
-            self.point_at(element, position, force).await
-        })
-        .await
+        }
     }
 
-    async fn insist<T>(
-        &self,
-        element: &Element,
-        mut round: impl AsyncFnMut() -> Result<Result<T, NotReady>, Error>,
-    ) -> Result<T, Error> {
-        loop {
-            let NotReady { check, covered_by } = match round().await? {
-                Ok(result) => return Ok(result),
-                Err(not_ready) => not_ready,
-            };
-            if Instant::now() + ROUND_PAUSE + REPORT_RESERVE >= self.deadline {
-                return Err(Error::ElementNotActionable { reference: element.reference, check, covered_by });
-            }
-            self.pause(ROUND_PAUSE).await;
+    /// Pauses before the next round of checks, or ends with the reason if there is no time for one.
+    async fn round(&self, element: &Element, not_ready: NotReady) -> Result<(), Error> {
+        let NotReady { check, covered_by } = not_ready;
+        if Instant::now() + ROUND_PAUSE + REPORT_RESERVE >= self.deadline {
+            return Err(Error::ElementNotActionable { reference: element.reference, check, covered_by });
         }
+        self.pause(ROUND_PAUSE).await;
+        Ok(())
     }
 
     async fn check(&self, element: &Element, checks: &[Check]) -> Result<Result<(), NotReady>, Error> {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use crate::launch::LaunchSpec;
 
 /// Always given: the debugging pipe, and silence towards the network.
-const ALWAYS: [&str; 27] = [
+const ALWAYS: [&str; 28] = [
     "--remote-debugging-pipe",
     "--no-startup-window",
     "--no-first-run",
@@ -25,6 +25,8 @@ const ALWAYS: [&str; 27] = [
     "--disable-hang-monitor",
     "--disable-quic",
     "--disable-sync",
+    // A page is as wide as the viewport, with or without something to scroll.
+    "--hide-scrollbars",
     "--metrics-recording-only",
     "--mute-audio",
     "--password-store=basic",

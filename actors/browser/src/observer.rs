@@ -36,14 +36,14 @@ struct AttachedEvent {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Target {
-    target_id: Arc<str>,
+pub(crate) struct Target {
+    pub(crate) target_id: Arc<str>,
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
-    title: String,
+    pub(crate) title: String,
     #[serde(default)]
-    url: String,
+    pub(crate) url: String,
     opener_id: Option<Arc<str>>,
 }
 
@@ -133,7 +133,7 @@ impl Observer {
             }
             ("Target.targetInfoChanged", _) => {
                 let changed: TargetChanged = serde_json::from_str(params)?;
-                self.described(&changed.target_info);
+                self.hub.change(|state| state.describe(&changed.target_info));
             }
             ("Target.targetDestroyed", None) => {
                 let gone: TargetGone = serde_json::from_str(params)?;
@@ -260,15 +260,6 @@ impl Observer {
         }
     }
 
-    fn described(&self, target: &Target) {
-        self.hub.change(|state| {
-            if let Some(tab) = state.tab_of_target(&target.target_id).and_then(|id| state.tabs.get_mut(&id)) {
-                tab.url = cut(&target.url, TEXT_CHARS_MAX);
-                tab.title = cut(&target.title, TEXT_CHARS_MAX);
-            }
-        });
-    }
-
     fn crashed(&self, connection: &Connection, session: &str) {
         self.hub.change(|state| {
             // A crash of a cross-process frame leaves the page alive: its session is all that is lost.
@@ -315,6 +306,8 @@ impl Observer {
             });
             let tab = state.tab_of(session).and_then(|id| state.tabs.get_mut(&id))?;
             let is_main = tab.target == frame.id;
+            // Nothing is observed of a page before it is prepared.
+            tab.prepared = true;
             if is_main {
                 tab.navigations += 1;
                 tab.crashed = false;

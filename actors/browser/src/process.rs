@@ -118,12 +118,8 @@ impl Tree {
 
     /// Whether the sandbox confines the renderers of the tree; `None` while there is no renderer.
     pub(crate) fn is_sandboxed(&mut self) -> Option<bool> {
-        let renderers: Vec<i32> = self
-            .look()
-            .into_iter()
-            .map(|entry| entry.pid)
-            .filter(|pid| arguments(*pid).iter().any(|argument| argument == "--type=renderer"))
-            .collect();
+        let renderers: Vec<i32> =
+            self.look().into_iter().map(|entry| entry.pid).filter(|pid| is_renderer(*pid)).collect();
         let status = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/status")).ok();
         let confined: Vec<bool> =
             renderers.iter().filter_map(status).map(|status| crate::sandbox::is_sandboxed(&status)).collect();
@@ -226,6 +222,12 @@ fn uid_of(pid: i32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     line.split_whitespace().next()?.parse().ok()
+}
+
+/// A forked renderer writes its whole command line into one argument.
+fn is_renderer(pid: i32) -> bool {
+    let marked = |part: &[u8]| part == b"--type=renderer";
+    arguments(pid).iter().any(|argument| argument.as_bytes().split(|byte| *byte == b' ').any(marked))
 }
 
 fn arguments(pid: i32) -> Vec<OsString> {

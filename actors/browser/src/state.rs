@@ -9,8 +9,9 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
+use crate::observer::Target;
 use crate::reference::{NodeKey, References, TabId};
-use crate::tab::{DownloadNote, Tab, TabInfo};
+use crate::tab::{DownloadNote, TEXT_CHARS_MAX, Tab, TabInfo, cut};
 
 /// Tabs that one browser may have. A popup beyond is closed before its first request.
 pub(crate) const TABS_MAX: usize = 20;
@@ -78,6 +79,14 @@ impl State {
     pub(crate) fn forget(&mut self, mut is_gone: impl FnMut(&NodeKey) -> bool) {
         self.references.forget(&mut is_gone);
         self.secret_fields.retain(|key| !is_gone(key));
+    }
+
+    /// Notes the address and title of a tab.
+    pub(crate) fn describe(&mut self, target: &Target) {
+        if let Some(tab) = self.tab_of_target(&target.target_id).and_then(|id| self.tabs.get_mut(&id)) {
+            tab.url = cut(&target.url, TEXT_CHARS_MAX);
+            tab.title = cut(&target.title, TEXT_CHARS_MAX);
+        }
     }
 
     pub(crate) fn note_download(&mut self, note: DownloadNote) {

@@ -85,6 +85,8 @@ pub(crate) struct Tab {
     pub(crate) opener: Option<TabId>,
     pub(crate) url: String,
     pub(crate) title: String,
+    /// What every page needs has been set up in it.
+    pub(crate) prepared: bool,
     pub(crate) crashed: bool,
     /// How often its renderer crashed.
     pub(crate) crashes: u32,
@@ -104,6 +106,7 @@ impl Tab {
             opener,
             url: String::new(),
             title: String::new(),
+            prepared: false,
             crashed: false,
             crashes: 0,
             dialog: None,

@@ -5,7 +5,7 @@
 
 pub mod catalogue;
 mod problem;
-mod standard;
+pub mod standard;
 
-pub use self::standard::standard;
 pub use self::catalogue::{Catalogue, CatalogueError, CheckError, Effects, Row, Sensitivity, row};
+pub use self::standard::standard;

@@ -24,9 +24,7 @@ use parking_lot::RwLock;
 use tokio::sync::Mutex;
 use tracing::error;
 
-use super::{
-    Allowed, Command, Facts, InstanceState, RuntimeState, decide, evolve_recorded,
-};
+use super::{Allowed, Command, Facts, InstanceState, RuntimeState, decide, evolve_recorded};
 use crate::{
     caller::Caller,
     rejection::Rejection,
@@ -109,10 +107,7 @@ impl Instances {
     ) -> Result<InstanceState, Rejection> {
         let registering = matches!(command, Command::Register(_));
         let keeper = if registering {
-            Arc::new(Keeper {
-                state: Mutex::new(InstanceState::Absent(id)),
-                waiting: AtomicUsize::new(0),
-            })
+            Arc::new(Keeper { state: Mutex::new(InstanceState::Absent(id)), waiting: AtomicUsize::new(0) })
         } else {
             self.keeper(id)?
         };
@@ -274,10 +269,7 @@ pub(crate) fn runtime_spec(state: &InstanceState) -> Option<RuntimeSpec> {
 }
 
 fn allowed(world: &World) -> Allowed {
-    Allowed {
-        trusted: world.config.allow_trusted_bundle,
-        scripted: world.config.allow_scripted_runtime,
-    }
+    Allowed { trusted: world.config.allow_trusted_bundle, scripted: world.config.allow_scripted_runtime }
 }
 
 /// Takes in what others have written to the stream.
@@ -326,4 +318,3 @@ pub(crate) fn refusal(failure: &AppendError) -> Rejection {
 pub(crate) fn position_of(state: &InstanceState) -> Position {
     state.instance().map_or(Position::ZERO, |instance| instance.position)
 }
-

@@ -4,8 +4,10 @@
 //! with an [`Outcome`]; it does not know events or states. [`RuntimeFactory`] starts them and, at the server's start,
 //! ends what an earlier server left behind.
 
+pub mod chromium;
+pub(crate) mod fence;
 pub mod journal;
-mod sample;
+pub(crate) mod sample;
 pub mod scripted;
 
 use std::{sync::Arc, time::Instant};

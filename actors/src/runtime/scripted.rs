@@ -20,7 +20,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use eventlog::{
-    Fence, Json, Redacted, Redactor,
+    Json, Redacted, Redactor,
     event::{instance::LossReason, space::TaskError},
 };
 use parking_lot::Mutex;
@@ -33,6 +33,7 @@ use url::Url;
 
 use super::{
     End, Outcome, Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError, Step,
+    fence::{FenceGate, reservation_ended},
     journal::{Journal, Line, Moment},
     sample::smallest,
 };
@@ -84,7 +85,9 @@ impl ScriptedFactory {
         match text.as_deref().map(str::trim) {
             Some("fail") => StartScript::Fail,
             Some("unusable") => StartScript::Unusable,
-            Some(text) => StartScript::After(milliseconds(text.strip_prefix("delay_ms=")).unwrap_or_default()),
+            Some(text) => {
+                StartScript::After(milliseconds(text.strip_prefix("delay_ms=")).unwrap_or_default())
+            }
             None => StartScript::After(Duration::ZERO),
         }
     }
@@ -103,18 +106,15 @@ impl RuntimeFactory for ScriptedFactory {
             StartScript::After(Duration::ZERO) => {}
             StartScript::After(delay) => sleep(delay).await,
         }
-        let scribe = Scribe {
-            clock: Arc::clone(&self.clock),
-            began: self.began,
-            journal: self.journal.clone(),
-            spec,
-        };
+        let fence = spec.fence;
+        let scribe =
+            Scribe { clock: Arc::clone(&self.clock), began: self.began, journal: self.journal.clone(), spec };
         scribe.write(Moment::RuntimeStarted, None, None);
         Ok(Arc::new(Scripted {
             scribe,
             catalogue: Arc::clone(&self.catalogue),
             ended: watch::channel(None).0,
-            highest_fence: Mutex::default(),
+            gate: FenceGate::new(fence),
         }))
     }
 
@@ -160,17 +160,17 @@ struct Scripted {
     scribe: Scribe,
     catalogue: Arc<Catalogue>,
     ended: watch::Sender<Option<End>>,
-    highest_fence: Mutex<Fence>,
+    gate: FenceGate,
 }
 
 #[async_trait]
 impl Runtime for Scripted {
     async fn execute(&self, step: Step, cancel: CancellationToken) -> Outcome {
         self.scribe.write(Moment::Begin, Some(&step), None);
-        let outcome = if self.admits(step.fence) {
+        let outcome = if self.gate.admits(step.fence) {
             self.play(&step, &cancel).await
         } else {
-            Outcome::Failed(error("runtime_stopped", "this reservation has ended", false))
+            Outcome::Failed(reservation_ended())
         };
         self.scribe.write(Moment::End, Some(&step), Some(&outcome));
         outcome
@@ -193,13 +193,6 @@ impl Runtime for Scripted {
 }
 
 impl Scripted {
-    fn admits(&self, fence: Fence) -> bool {
-        let mut highest = self.highest_fence.lock();
-        let admitted = fence >= *highest && fence >= self.scribe.spec.fence;
-        *highest = fence.max(*highest);
-        admitted
-    }
-
     async fn play(&self, step: &Step, cancel: &CancellationToken) -> Outcome {
         let script = Script::of(step);
         match script.ending {

@@ -17,13 +17,17 @@ use eventlog::{
     sealing::{KeyId, Sealed, args_context},
 };
 use futures::StreamExt;
-use kameo::{Actor, Reply, actor::ActorRef, message::{Context, Message}};
+use kameo::{
+    Actor, Reply,
+    actor::ActorRef,
+    message::{Context, Message},
+};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tracing::{Instrument, error, info_span, warn};
 
 use super::{
-    Asker, Command, Decision, Effect, Facts, InHand, Reply as Decided, Report, RuntimeStatus, SpaceState, Submit,
-    decide, due,
+    Asker, Command, Decision, Effect, Facts, InHand, Reply as Decided, Report, RuntimeStatus, SpaceState,
+    Submit, decide, due,
     effect::Execute,
     evolve_all, evolve_recorded,
     slot::{Ended, Slot},
@@ -178,9 +182,7 @@ impl SpaceActor {
                 let asker = Asker::Caller { caller: &caller, workspace: &workspace };
                 self.command(&command, asker, origin, None).await.map(|_| None)
             }
-            Asked::Server(command) => {
-                self.command(&command, Asker::Server, origin, None).await.map(|_| None)
-            }
+            Asked::Server(command) => self.command(&command, Asker::Server, origin, None).await.map(|_| None),
             Asked::Look => Ok(None),
         };
         self.carry_out(origin).await;
@@ -230,11 +232,10 @@ impl SpaceActor {
         let id = id.unwrap_or_else(|| self.world.command_id());
         match self.world.append(origin, id, metadata, parts).await {
             Ok(Appended::Stored(stored)) => {
-                self.absorb(&decision.events, Place {
-                    sequence: self.state.revision().next(),
-                    position: stored.first,
-                    recorded_at,
-                });
+                self.absorb(
+                    &decision.events,
+                    Place { sequence: self.state.revision().next(), position: stored.first, recorded_at },
+                );
                 Ok(true)
             }
             Ok(Appended::Conflict { .. } | Appended::Duplicate { .. }) => Ok(false),
@@ -265,7 +266,9 @@ impl SpaceActor {
         let ended = |event: &SpaceEvent| {
             matches!(
                 event,
-                SpaceEvent::TaskCompleted { .. } | SpaceEvent::TaskFailed { .. } | SpaceEvent::TaskCancelled { .. }
+                SpaceEvent::TaskCompleted { .. }
+                    | SpaceEvent::TaskFailed { .. }
+                    | SpaceEvent::TaskCancelled { .. }
             )
         };
         let Some(last) = self.state.space().and_then(|space| space.last_task.as_ref()) else { return };
@@ -491,9 +494,8 @@ impl SpaceActor {
         let opened = self.world.keys.unseal(&execute.sealed_args, &context).map_err(|failure| {
             error!(space.id = %self.slot.space, task.id = %execute.task, %failure, "Args could not be opened.");
         });
-        let args = opened.and_then(|plain| {
-            serde_json::from_slice(plain.expose()).map(Sensitive::new).map_err(|_| ())
-        });
+        let args = opened
+            .and_then(|plain| serde_json::from_slice(plain.expose()).map(Sensitive::new).map_err(|_| ()));
         let cancel = self.slot.begin(execute.operation);
         let job = Job {
             world: Arc::clone(&self.world),

@@ -51,7 +51,7 @@ struct Page {
 }
 
 /// A catalogue of two.
-pub fn catalogue() -> Arc<Catalogue> {
+pub(crate) fn catalogue() -> Arc<Catalogue> {
     let rows = [
         row::<NavigateArgs, Page>("navigate", "Goes to a page.", Bundle::Standard, Sensitivity::ACTS),
         row::<NoArgs, Page>("get_title", "Says a page's title.", Bundle::Standard, Sensitivity::READS),
@@ -61,16 +61,16 @@ pub fn catalogue() -> Arc<Catalogue> {
 
 /// What outlives a server.
 #[derive(Clone)]
-pub struct Disk {
-    pub log: Arc<MemoryLog>,
-    pub keys: Arc<KeyStore>,
-    pub journal: Journal,
-    pub folder: Arc<tempfile::TempDir>,
-    pub seed: u32,
+pub(crate) struct Disk {
+    pub(crate) log: Arc<MemoryLog>,
+    pub(crate) keys: Arc<KeyStore>,
+    pub(crate) journal: Journal,
+    pub(crate) folder: Arc<tempfile::TempDir>,
+    pub(crate) seed: u32,
 }
 
 impl Disk {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             log: Arc::new(MemoryLog::new()),
             keys: Arc::new(KeyStore::in_memory()),
@@ -81,19 +81,18 @@ impl Disk {
     }
 
     /// What a next server on this disk finds.
-    pub fn reopened(&self) -> Self {
+    pub(crate) fn reopened(&self) -> Self {
         Self { log: Arc::new(self.log.reopen()), seed: self.seed + 1, ..self.clone() }
     }
 
     /// Every event, in order.
-    pub async fn events(&self) -> Vec<RecordedEvent> {
-        // A dead log answers nothing; a look beside it does.
-        let look = self.log.reopen();
+    pub(crate) async fn events(&self) -> Vec<RecordedEvent> {
+        let look = if self.log.is_dead() { self.log.reopen() } else { self.log.share() };
         look.read_all(Position(1)).map(Result::unwrap).collect().await
     }
 
     /// The kinds of the events of one Space, in order.
-    pub async fn kinds(&self, space: SpaceId) -> Vec<String> {
+    pub(crate) async fn kinds(&self, space: SpaceId) -> Vec<String> {
         let stream = StreamId::Space(space);
         let events = self.events().await;
         events
@@ -104,34 +103,34 @@ impl Disk {
     }
 
     /// What the runtimes were asked.
-    pub fn begun(&self) -> Vec<Line> {
+    pub(crate) fn begun(&self) -> Vec<Line> {
         self.journal.lines().into_iter().filter(|line| line.moment == Moment::Begin).collect()
     }
 }
 
 /// A running server.
-pub struct Server {
-    pub spaces: Spaces,
-    pub disk: Disk,
-    pub scripted: Arc<ScriptedFactory>,
+pub(crate) struct Server {
+    pub(crate) spaces: Spaces,
+    pub(crate) disk: Disk,
+    pub(crate) scripted: Arc<ScriptedFactory>,
     clock: TestClock,
 }
 
 /// Short time-outs, long enough for paused time.
-pub fn config() -> Config {
+pub(crate) fn config() -> Config {
     Config { allow_scripted_runtime: true, ..Config::default() }
 }
 
 impl Server {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::on(Disk::new(), config()).await
     }
 
-    pub async fn on(disk: Disk, config: Config) -> Self {
+    pub(crate) async fn on(disk: Disk, config: Config) -> Self {
         Self::try_on(disk, config).await.unwrap()
     }
 
-    pub async fn try_on(disk: Disk, config: Config) -> Result<Self, actors::StartError> {
+    pub(crate) async fn try_on(disk: Disk, config: Config) -> Result<Self, actors::StartError> {
         let clock = TestClock::start();
         let shared: Arc<dyn Clock> = Arc::new(clock);
         let scripted =
@@ -152,7 +151,7 @@ impl Server {
     }
 
     /// A caller's context that waits for a minute.
-    pub fn context(&self, caller: &Caller) -> Context {
+    pub(crate) fn context(&self, caller: &Caller) -> Context {
         Context {
             caller: caller.clone(),
             trace_id: TraceId::default(),
@@ -161,12 +160,12 @@ impl Server {
         }
     }
 
-    pub fn system(&self) -> Context {
+    pub(crate) fn system(&self) -> Context {
         self.context(&Caller::system())
     }
 
     /// The Workspace `default` and a bearer in it.
-    pub async fn caller(&self, role: Role, id: &str) -> Caller {
+    pub(crate) async fn caller(&self, role: Role, id: &str) -> Caller {
         let issue = IssueToken {
             workspace: workspace(),
             all_workspaces: false,
@@ -178,11 +177,11 @@ impl Server {
         self.spaces.authenticate(&issued.token).unwrap()
     }
 
-    pub async fn instance(&self) -> InstanceId {
+    pub(crate) async fn instance(&self) -> InstanceId {
         self.try_instance().await.unwrap()
     }
 
-    pub async fn try_instance(&self) -> Result<InstanceId, Rejection> {
+    pub(crate) async fn try_instance(&self) -> Result<InstanceId, Rejection> {
         let register = RegisterInstance {
             kind: InstanceKind::Scripted,
             name: None,
@@ -194,42 +193,47 @@ impl Server {
         self.spaces.register_instance(&self.system(), register).await.map(|(id, _)| id)
     }
 
-    pub async fn create(&self, instance: InstanceId, key: Option<&str>) -> Result<Created, Rejection> {
+    pub(crate) async fn create(&self, instance: InstanceId, key: Option<&str>) -> Result<Created, Rejection> {
         self.spaces.create(&self.system(), create(instance, key)).await
     }
 
     /// A Space whose runtime is ready.
-    pub async fn space(&self) -> SpaceId {
+    pub(crate) async fn space(&self) -> SpaceId {
         let instance = self.instance().await;
         let space = self.create(instance, None).await.unwrap().space.space;
         settle().await;
         space
     }
 
-    pub async fn submit(&self, space: SpaceId, request: &str, script: &str) -> Result<Submitted, Rejection> {
+    pub(crate) async fn submit(
+        &self,
+        space: SpaceId,
+        request: &str,
+        script: &str,
+    ) -> Result<Submitted, Rejection> {
         self.spaces.submit(&self.system(), submit(space, request, script)).await
     }
 
     /// Submits and waits for the end.
-    pub async fn run(&self, space: SpaceId, request: &str, script: &str) -> TaskSummary {
+    pub(crate) async fn run(&self, space: SpaceId, request: &str, script: &str) -> TaskSummary {
         let submitted = self.submit(space, request, script).await.unwrap();
         submitted.ended.within(Duration::from_secs(300)).await.expect("the task ends").0
     }
 
-    pub async fn cancel(&self, space: SpaceId) -> actors::space::summary::SpaceSummary {
+    pub(crate) async fn cancel(&self, space: SpaceId) -> actors::space::summary::SpaceSummary {
         self.spaces.cancel(&self.system(), &workspace(), space).await.unwrap()
     }
 
-    pub async fn close(&self, space: SpaceId) -> actors::space::summary::SpaceSummary {
+    pub(crate) async fn close(&self, space: SpaceId) -> actors::space::summary::SpaceSummary {
         self.spaces.close(&self.system(), &workspace(), space).await.unwrap()
     }
 }
 
-pub fn workspace() -> WorkspaceId {
+pub(crate) fn workspace() -> WorkspaceId {
     "default".parse().unwrap()
 }
 
-pub fn create(instance: InstanceId, key: Option<&str>) -> CreateSpace {
+pub(crate) fn create(instance: InstanceId, key: Option<&str>) -> CreateSpace {
     CreateSpace {
         workspace: workspace(),
         instance,
@@ -241,7 +245,7 @@ pub fn create(instance: InstanceId, key: Option<&str>) -> CreateSpace {
     }
 }
 
-pub fn submit(space: SpaceId, request: &str, script: &str) -> SubmitTask {
+pub(crate) fn submit(space: SpaceId, request: &str, script: &str) -> SubmitTask {
     SubmitTask {
         workspace: workspace(),
         space,
@@ -253,17 +257,17 @@ pub fn submit(space: SpaceId, request: &str, script: &str) -> SubmitTask {
 }
 
 /// Lets everything that is ready to run, run.
-pub async fn settle() {
+pub(crate) async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
 /// The error code of an ended task.
-pub fn code(task: &TaskSummary) -> &str {
+pub(crate) fn code(task: &TaskSummary) -> &str {
     task.error.as_ref().map_or("", |error| &error.code)
 }
 
 /// The tasks that ended, by how often each did.
-pub fn ends(events: &[RecordedEvent]) -> std::collections::HashMap<eventlog::id::TaskId, u32> {
+pub(crate) fn ends(events: &[RecordedEvent]) -> std::collections::HashMap<eventlog::id::TaskId, u32> {
     let mut ends = std::collections::HashMap::new();
     for recorded in events {
         if let Event::Space(

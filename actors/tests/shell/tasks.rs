@@ -159,9 +159,10 @@ async fn s11_closing_a_running_space_cancels_first_and_frees_the_instance() {
     assert_ne!(closing.status, SpaceStatus::Closed);
     let (task, _) = submitted.ended.within(Duration::from_secs(60)).await.unwrap();
     assert_eq!(task.status, TaskStatus::Cancelled);
-    assert_eq!(server.disk.kinds(space).await[3..], [
-        "close_requested", "cancel_requested", "cancelled", "closed"
-    ]);
+    assert_eq!(
+        server.disk.kinds(space).await[3..],
+        ["close_requested", "cancel_requested", "cancelled", "closed"]
+    );
     assert_eq!(server.submit(space, "2", "").await.unwrap_err(), Rejection::SpaceClosed);
     let next = server.create(instance, None).await.unwrap();
     settle().await;

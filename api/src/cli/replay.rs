@@ -102,8 +102,11 @@ fn write_event(output: &mut impl Write, event: &RecordedEvent, options: &Options
         format!("{:>6}  {}  ", event.sequence.0, body.recorded_at)
     } else {
         format!(
-            "{:>8}  {}  {:<37} {:>5}  ",
-            event.position.0, body.recorded_at, event.stream, event.sequence.0
+            "{:>8}  {}  {:<39} {:>5}  ",
+            event.position.0,
+            body.recorded_at,
+            event.stream.to_string(),
+            event.sequence.0
         )
     };
     let task = body.task_id.as_deref().map(|task| format!("{task}  ")).unwrap_or_default();

@@ -145,7 +145,7 @@ impl FromRequestParts<App> for Entered {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let asked = Asked::from_request_parts(parts, app).await?;
-        let workspace: Option<WorkspaceId> = path_param(parts, app, "workspace_id").await;
+        let workspace: Option<WorkspaceId> = path_param(parts, app, "workspace_id").await?;
         match (&asked.caller.scope, workspace) {
             (Scope::Only(own), Some(workspace)) if own.contains(&workspace) => Ok(Self { asked, workspace }),
             // The same for one that does not exist: who may not enter learns nothing.
@@ -195,13 +195,14 @@ impl<T: PathId> FromRequestParts<App> for Id<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let id = path_param(parts, app, T::PARAM).await.ok_or_else(|| Problem::new(T::MISSING))?;
+        let id = path_param(parts, app, T::PARAM).await?.ok_or_else(|| Problem::new(T::MISSING))?;
         Ok(Self(id))
     }
 }
 
-async fn path_param<T: FromStr>(parts: &mut Parts, app: &App, name: &str) -> Option<T> {
-    // An address that is no UTF-8 names nothing that exists either.
-    let params = RawPathParams::from_request_parts(parts, app).await.ok()?;
-    params.iter().find(|(param, _)| *param == name).and_then(|(_, text)| text.parse().ok())
+/// A parameter of the path that parses. An address that is not UTF-8 leads nowhere at all.
+async fn path_param<T: FromStr>(parts: &mut Parts, app: &App, name: &str) -> Result<Option<T>, Problem> {
+    let params = RawPathParams::from_request_parts(parts, app).await;
+    let params = params.map_err(|_| Problem::new(Code::RouteNotFound))?;
+    Ok(params.iter().find(|(param, _)| *param == name).and_then(|(_, text)| text.parse().ok()))
 }

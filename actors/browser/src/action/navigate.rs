@@ -23,6 +23,9 @@ const STATUS: &str = include_str!("../js/status.js");
 /// How long a page that is shown may take to load or to become quiet, before it is described as it is.
 const LOAD_WAIT: Duration = Duration::from_secs(10);
 
+/// How long a new tab may take to be set up.
+const PREPARE_WAIT: Duration = Duration::from_secs(2);
+
 /// How long the note of a download may come after the answer that says so.
 const DOWNLOAD_WAIT: Duration = Duration::from_secs(1);
 
@@ -92,6 +95,8 @@ impl Browser {
 
 impl Act<'_> {
     async fn open(&self, url: &str, wait: LoadState) -> Result<Arrival, Error> {
+        // A page that is stuck is navigated away from all the same.
+        let _ = self.browser.prepared(self.tab, self.deadline.min(Instant::now() + PREPARE_WAIT)).await;
         self.note_sent(Sent::Some);
         let navigated: Navigated = self.fetch(&self.page, &NavigateParams::new(url)).await?;
         if navigated.is_download {
@@ -127,12 +132,12 @@ impl Act<'_> {
         }
         let history: History = self.fetch(&self.page, &GetNavigationHistoryParams::default()).await?;
         let at = usize::try_from(history.current_index + steps).ok();
-        let Some(entry) = at.and_then(|at| history.entries.get(at)) else {
+        let Some(Entry { id, url }) = at.and_then(|at| history.entries.into_iter().nth(at)) else {
             return Err(Error::NavigationFailed { reason: "there is no such page in the history".into() });
         };
-        policy::may_open(&entry.url)?;
+        policy::may_open(&url)?;
         self.note_sent(Sent::Some);
-        self.call(&NavigateToHistoryEntryParams::new(entry.id)).await?;
+        self.call(&NavigateToHistoryEntryParams::new(id)).await?;
         self.shown(wait).await
     }
 

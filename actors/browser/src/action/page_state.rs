@@ -3,17 +3,12 @@
 use std::future::Future;
 use std::time::Duration;
 
-use chromiumoxide_cdp::cdp::browser_protocol::target::GetTargetInfoParams;
-use serde::Deserialize;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::results::{Effect, PageState};
 use crate::act::{Act, Ran, Sent, Stop};
 use crate::error::Error;
-use crate::tab::{DialogInfo, TEXT_CHARS_MAX, cut};
-
-/// How long asking for address and title may take.
-const ADDRESS_WAIT: Duration = Duration::from_millis(500);
+use crate::tab::DialogInfo;
 
 /// How long an action waits for a navigation that it caused to be shown, and then for its document to be read.
 const SHOWN_WAIT: Duration = Duration::from_secs(5);
@@ -108,21 +103,7 @@ impl Act<'_> {
 
     /// The address and title of the tab. The browser process answers, so a busy page does not matter.
     pub(crate) async fn address(&self) -> (String, String) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Returns {
-            target_info: Info,
-        }
-        #[derive(Deserialize)]
-        struct Info {
-            url: String,
-            title: String,
-        }
-        let ask = GetTargetInfoParams { target_id: Some(self.target.to_string().into()) };
-        let by = Instant::now() + ADDRESS_WAIT;
-        if let Ok(Returns { target_info }) = self.browser.root.fetch(&ask, by).await {
-            return (cut(&target_info.url, TEXT_CHARS_MAX), cut(&target_info.title, TEXT_CHARS_MAX));
-        }
+        self.browser.refresh_tabs().await;
         let state = self.browser.hub.state();
         state.tabs.get(&self.tab).map_or_else(Default::default, |tab| (tab.url.clone(), tab.title.clone()))
     }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use chromiumoxide_cdp::cdp::browser_protocol::target::{CloseTargetParams, CreateTargetParams};
+use chromiumoxide_cdp::cdp::browser_protocol::target::{
+    CloseTargetParams, CreateTargetParams, GetTargetsParams,
+};
+use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
 use super::args::{LoadState, NavigateArgs, TabArgs, TabNewArgs};
@@ -10,9 +13,13 @@ use super::results::TabList;
 use crate::browser::Browser;
 use crate::call::{Call, NAVIGATION_TIMEOUT};
 use crate::error::Error;
+use crate::observer::{Target, auto_attach};
 use crate::policy;
 use crate::state::TABS_MAX;
 use crate::tab::TabInfo;
+
+/// How long asking for the titles may take.
+const TITLES_WAIT: Duration = Duration::from_millis(500);
 
 /// How long a tab may take to close before it counts as wedged.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
@@ -46,17 +53,17 @@ impl Browser {
             let navigate = NavigateArgs { url, wait: LoadState::default(), tab: Some(tab), timeout_ms };
             self.navigate(&navigate, call).await?;
         }
-        Ok(self.tabs())
+        Ok(self.tabs().await)
     }
 
     /// Makes a tab the one that is used when none is named.
     ///
     /// # Errors
     /// [`Error::TabClosed`].
-    pub fn tab_select(&self, args: &TabArgs) -> Result<TabList, Error> {
+    pub async fn tab_select(&self, args: &TabArgs) -> Result<TabList, Error> {
         let tab = self.pick(Some(args.tab))?;
         self.hub.change(|state| state.active = Some(tab));
-        Ok(self.tabs())
+        Ok(self.tabs().await)
     }
 
     /// Closes a tab. If it was the active one, none is active until one is selected.
@@ -76,20 +83,36 @@ impl Browser {
             }
         }
         self.alive()?;
-        Ok(self.tabs())
+        Ok(self.tabs().await)
     }
 
     /// All tabs.
     ///
     /// # Errors
     /// [`Error::RuntimeCrashed`] and [`Error::RuntimeStopped`].
-    pub fn tab_list(&self) -> Result<TabList, Error> {
+    pub async fn tab_list(&self) -> Result<TabList, Error> {
         self.alive()?;
-        Ok(self.tabs())
+        Ok(self.tabs().await)
     }
 
-    fn tabs(&self) -> TabList {
+    async fn tabs(&self) -> TabList {
+        self.refresh_tabs().await;
         let tabs: Vec<TabInfo> = self.hub.state().list();
         TabList { tabs }
+    }
+
+    /// Asks the browser for the addresses and titles of all tabs: it does not report a new title by itself.
+    pub(crate) async fn refresh_tabs(&self) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Targets {
+            target_infos: Vec<Target>,
+        }
+        let ask = GetTargetsParams { filter: auto_attach("page").filter };
+        let by = Instant::now() + TITLES_WAIT;
+        // Without an answer the last report stands.
+        if let Ok(Targets { target_infos }) = self.root.fetch(&ask, by).await {
+            self.hub.change(|state| target_infos.iter().for_each(|target| state.describe(target)));
+        }
     }
 }

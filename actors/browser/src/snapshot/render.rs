@@ -58,12 +58,24 @@ struct Tree<'a> {
 }
 
 /// A node whose turn has not come, and what its ancestors said.
+#[derive(Clone)]
 struct Waiting {
     tree: usize,
     node: usize,
     depth: usize,
     /// The name of the nearest line above, to drop text that only repeats it.
     above: Option<Rc<str>>,
+    inside: Inside,
+}
+
+/// What the nearest telling ancestor means for what is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    Page,
+    /// The name stands for all text inside, as for a button.
+    Named,
+    /// The list of a select: its options are chosen, not clicked.
+    Select,
 }
 
 #[derive(Default)]
@@ -132,7 +144,7 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// Walks without recursion: a page may nest thousands of elements.
     fn run(&mut self, tree: usize, node: usize) {
-        let mut waiting = vec![Waiting { tree, node, depth: 0, above: None }];
+        let mut waiting = vec![Waiting { tree, node, depth: 0, above: None, inside: Inside::Page }];
         while let Some(next) = waiting.pop() {
             self.visit(&next, &mut waiting);
         }
@@ -147,13 +159,13 @@ impl<'a> Walk<'a> {
             return;
         }
         if self.is_passed_over(node, &role, &name) {
-            self.descend(at, at.depth, at.above.as_ref(), waiting);
+            self.descend(&Waiting { inside: inside(&role, &name, at.inside), ..at.clone() }, waiting);
             return;
         }
         if self.is_dropped(&role, &name) {
             return;
         }
-        let line = self.line(at.tree, node, &role, &name);
+        let line = self.line(at, node, &role, &name);
         let shown = self.is_shown(&line);
         if shown {
             let depth = if self.render.options.interactive { 0 } else { at.depth };
@@ -171,13 +183,15 @@ impl<'a> Walk<'a> {
             _ => {
                 let above: Option<Rc<str>> =
                     if name.is_empty() { at.above.clone() } else { Some(name.into()) };
-                self.descend(at, depth, above.as_ref(), waiting);
+                let inside = inside(&role, above.as_deref().unwrap_or_default(), at.inside);
+                self.descend(&Waiting { depth, above, inside, ..at.clone() }, waiting);
             }
         }
     }
 
     fn text(&mut self, at: &Waiting, text: &str) {
-        let repeats = at.above.as_deref().is_some_and(|above| above.contains(text));
+        let repeats =
+            at.inside == Inside::Named || at.above.as_deref().is_some_and(|above| above.contains(text));
         if text.is_empty() || self.render.options.interactive || (repeats && !self.render.options.full) {
             return;
         }
@@ -225,11 +239,12 @@ impl<'a> Walk<'a> {
         !self.render.options.interactive || line.has_ref
     }
 
-    fn line(&self, tree: usize, node: &AxNode<'_>, role: &str, name: &str) -> Line {
+    fn line(&self, at: &Waiting, node: &AxNode<'_>, role: &str, name: &str) -> Line {
         let options = &self.render.options;
-        let field = node.backend_node_id.map(|id| key(self.trees[tree].frame, id));
+        let field = node.backend_node_id.map(|id| key(self.trees[at.tree].frame, id));
         let mut text = String::new();
-        let is_wanted = options.full || is_acted_on(role) || (node.is("focusable") && role != "RootWebArea");
+        let is_chosen = role == "option" && at.inside == Inside::Select;
+        let is_wanted = options.full || is_acted_on(role) || (node.is("focusable") && !is_chosen);
         // Locked for a moment only: the connection's reader needs the state too.
         let intern = |key| self.render.hub.state().references.intern(key);
         let reference = field.clone().filter(|_| is_wanted).map(intern);
@@ -267,15 +282,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn descend(&self, at: &Waiting, depth: usize, above: Option<&Rc<str>>, waiting: &mut Vec<Waiting>) {
-        let tree = &self.trees[at.tree];
-        let children = tree.nodes[at.node].child_ids.iter().rev().filter_map(|id| tree.by_id.get(id));
-        waiting.extend(children.map(|node| Waiting {
-            tree: at.tree,
-            node: *node,
-            depth,
-            above: above.cloned(),
-        }));
+    /// Puts the children of `from` next, with what `from` says about them.
+    fn descend(&self, from: &Waiting, waiting: &mut Vec<Waiting>) {
+        let tree = &self.trees[from.tree];
+        let children = tree.nodes[from.node].child_ids.iter().rev().filter_map(|id| tree.by_id.get(id));
+        waiting.extend(children.map(|node| Waiting { node: *node, ..from.clone() }));
     }
 
     /// Goes on in the document that an iframe shows.
@@ -284,7 +295,7 @@ impl<'a> Walk<'a> {
         let joined = node.backend_node_id.and_then(|id| self.joins.get(&(&*frame.id, id)));
         match joined {
             Some(Some(tree)) if !self.trees[*tree].nodes.is_empty() => {
-                waiting.push(Waiting { tree: *tree, node: 0, depth, above: None });
+                waiting.push(Waiting { tree: *tree, node: 0, depth, above: None, inside: Inside::Page });
             }
             Some(_) => self.lines.push(depth, "(this frame could not be read)", false),
             None => self.lines.push(depth, "(this frame has not loaded or may not be read)", false),
@@ -347,6 +358,21 @@ fn is_acted_on(role: &str) -> bool {
             | "toggleButton"
             | "popUpButton"
     )
+}
+
+/// What a node means for the text inside it.
+fn inside(role: &str, name: &str, around: Inside) -> Inside {
+    match role {
+        "MenuListPopup" => Inside::Select,
+        // Children of these are presentational (WAI-ARIA 1.2, section 5.2.8): the name is all there is.
+        "button" | "checkbox" | "radio" | "switch" | "tab" | "option" | "menuitemcheckbox"
+        | "menuitemradio" | "slider" | "progressbar" | "meter"
+            if !name.is_empty() =>
+        {
+            Inside::Named
+        }
+        _ => around,
+    }
 }
 
 fn role_word(role: &str) -> &str {

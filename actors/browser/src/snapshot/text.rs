@@ -12,7 +12,7 @@ const PART_JSON_BYTES_MAX: usize = 56 * 1024;
 
 /// Collapses blank space, drops what could break or turn a line, cuts at `max` characters, and escapes quotes.
 pub(crate) fn quote(text: &str, max: usize) -> String {
-    let mut quoted = String::with_capacity(text.len().min(max * 4) + 2);
+    let mut quoted = String::with_capacity(text.len().min(max.saturating_mul(4)) + 2);
     quoted.push('"');
     let plain = squeeze(text);
     let cut = cut_between_characters(&plain, max);

@@ -9,6 +9,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use actors::{
     Caller, Context, Spaces,
+    capability::{Catalogue, Sensitivity, row},
     config::Config,
     spaces::{IssueToken, Parts},
 };
@@ -19,10 +20,12 @@ use axum::{
     http::{HeaderMap, Method, Request, StatusCode},
     response::Response,
 };
-use eventlog::{EventLog, Role, memory::MemoryLog, sealing::KeyStore};
+use eventlog::{EventLog, Role, event::instance::Bundle, memory::MemoryLog, sealing::KeyStore};
 use http_body_util::BodyExt as _;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use projections::{Projector, Store};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -58,6 +61,7 @@ impl Server {
         let actors = Config { allow_scripted_runtime: true, ..Config::default() };
         let mut parts = Parts::new(Arc::clone(&log), dir.path().to_owned(), actors).expect("parts");
         parts.keys = Some(Arc::new(KeyStore::in_memory()));
+        parts.catalogue = catalogue();
         let spaces = Spaces::start(parts).await.expect("the actors start");
         let store = Store::open(&dir.path().join("views.sqlite")).await.expect("a store");
         let projector = Projector::open(store.clone(), Arc::clone(&log)).await.expect("a projector");
@@ -124,6 +128,24 @@ impl Server {
         let space = self.space(&token, "agent-a").await;
         (token, space)
     }
+}
+
+/// Three capabilities, which is all that these tests ask for.
+fn catalogue() -> Arc<Catalogue> {
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Navigate {
+        url: String,
+    }
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Nothing {}
+    let rows = [
+        row::<Navigate, Nothing>("navigate", "Goes to a page.", Bundle::Standard, Sensitivity::ACTS),
+        row::<Nothing, Nothing>("get_url", "Says where it is.", Bundle::Standard, Sensitivity::READS),
+        row::<Nothing, Nothing>("click", "Clicks.", Bundle::Standard, Sensitivity::ACTS),
+    ];
+    Arc::new(Catalogue::new(rows).expect("the table is well-formed"))
 }
 
 async fn first_token(spaces: &Spaces) -> String {

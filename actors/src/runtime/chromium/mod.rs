@@ -1,0 +1,359 @@
+//! A Chromium of this machine: one process tree, one profile, one uid for each start of each Space.
+
+mod record;
+mod steps;
+
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use browser::{Browser, Call, LaunchError, LaunchSpec};
+use eventlog::{
+    Json, Redacted, Redactor, Sensitive,
+    event::{instance::LossReason, space::TaskError},
+    id::ArtifactId,
+};
+use parking_lot::{Mutex, RwLock};
+use tokio::{sync::watch, time::Instant};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use self::{
+    record::RuntimeRecord,
+    steps::{Raw, StepError},
+};
+use super::{
+    End, Outcome, Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError, Step,
+    fence::{FenceGate, reservation_ended},
+};
+use crate::{
+    artifact::{self, Limits, StoreError},
+    capability::standard::{Picture, PictureFile},
+    clock::IdSource,
+    config::ChromiumConfig,
+    space::RESULT_BYTES_MAX,
+};
+
+/// How long a browser is asked to end before it is ended.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
+/// The longest message of an error.
+const MESSAGE_BYTES_MAX: usize = 2_000;
+/// The most that an error says besides.
+const DETAILS_BYTES_MAX: usize = 16 * 1024;
+/// So many typed secrets are remembered by one browser; the oldest go first.
+const SECRETS_MAX: usize = 256;
+
+/// Starts Chromium.
+pub struct ChromiumFactory {
+    data_dir: PathBuf,
+    config: ChromiumConfig,
+    ids: Arc<dyn IdSource>,
+    uids: Arc<Uids>,
+}
+
+impl ChromiumFactory {
+    /// One that keeps profiles, records and artifacts below `data_dir`.
+    ///
+    /// # Errors
+    /// The folder for profiles can't be made or passed through.
+    pub fn new(data_dir: PathBuf, config: ChromiumConfig, ids: Arc<dyn IdSource>) -> std::io::Result<Self> {
+        record::prepare(&data_dir)?;
+        // Processes of ours whose parent has died come to us, so that they can be reaped.
+        browser::adopt_orphans()?;
+        let uids =
+            Arc::new(Uids { first: config.uid_first, count: config.uid_count, taken: Mutex::default() });
+        Ok(Self { data_dir, config, ids, uids })
+    }
+
+    fn failed(message: &str) -> RuntimeStartError {
+        RuntimeStartError::Failed(Redactor::new().bounded_text(message, MESSAGE_BYTES_MAX))
+    }
+}
+
+#[async_trait]
+impl RuntimeFactory for ChromiumFactory {
+    async fn start(&self, spec: RuntimeSpec) -> Result<Arc<dyn Runtime>, RuntimeStartError> {
+        let uid = if rustix::process::geteuid().is_root() {
+            Some(self.uids.take().ok_or_else(|| Self::failed("every uid for browsers is in use"))?)
+        } else {
+            None
+        };
+        let name = hex::encode(&self.ids.secret()[..6]);
+        let folder = record::prepare(&self.data_dir).map_err(|error| Self::failed(&error.to_string()))?;
+        let (profile, path) = (folder.join(&name), folder.join(format!("{name}.json")));
+        let mut record = RuntimeRecord {
+            space: spec.space,
+            generation: spec.generation,
+            profile: profile.clone(),
+            pid: None,
+            start_ticks: None,
+        };
+        record.write(&path).map_err(|error| Self::failed(&error.to_string()))?;
+        let ids = uid.as_ref().map(|uid| (uid.number, uid.number));
+        let launch = LaunchSpec {
+            executable: self.config.executable.clone(),
+            headless: spec.headless,
+            allow_no_sandbox: self.config.allow_no_sandbox,
+            ..LaunchSpec::new(profile, ids)
+        };
+        let browser = match Browser::launch(launch).await {
+            Ok(browser) => browser,
+            Err(error) => {
+                // A launch that failed leaves nothing behind, so its record has nothing to name.
+                let _ = std::fs::remove_file(&path);
+                return Err(start_error(&error));
+            }
+        };
+        let identity = browser.identity();
+        (record.pid, record.start_ticks) = (Some(identity.pid), Some(identity.start_ticks));
+        if let Err(error) = record.write(&path) {
+            // The first one names the profile, and that is enough to find the process.
+            warn!(%error, "A record of a runtime could not be renewed.");
+        }
+        info!(space.id = %spec.space, generation = spec.generation.0, sandbox = browser.is_sandboxed(), "Chromium started.");
+        Ok(Chromium::new(browser, spec, path, uid, self))
+    }
+
+    async fn end_orphans(&self) -> std::io::Result<usize> {
+        let data_dir = self.data_dir.clone();
+        tokio::task::spawn_blocking(move || record::end_recorded(&data_dir))
+            .await
+            .map_err(std::io::Error::other)?
+    }
+}
+
+fn start_error(error: &LaunchError) -> RuntimeStartError {
+    let text = match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    };
+    let message = Redactor::new().bounded_text(&text, MESSAGE_BYTES_MAX);
+    match error {
+        LaunchError::NoExecutable
+        | LaunchError::Root
+        | LaunchError::ProfilePathTooLong { .. }
+        | LaunchError::ProfileUnreachable
+        | LaunchError::NoSandbox => RuntimeStartError::Unusable(message),
+        LaunchError::Profile(_)
+        | LaunchError::Spawn(_)
+        | LaunchError::EndedEarly
+        | LaunchError::Overdue
+        | LaunchError::SetUp(_) => RuntimeStartError::Failed(message),
+    }
+}
+
+/// The uids that browsers get while the server is root: no two browsers have one.
+struct Uids {
+    first: u32,
+    count: u32,
+    taken: Mutex<BTreeSet<u32>>,
+}
+
+/// One uid; free again when dropped.
+struct Uid {
+    number: u32,
+    uids: Arc<Uids>,
+}
+
+impl Uids {
+    fn take(self: &Arc<Self>) -> Option<Uid> {
+        let mut taken = self.taken.lock();
+        let number = (self.first..self.first.saturating_add(self.count)).find(|uid| !taken.contains(uid))?;
+        taken.insert(number);
+        Some(Uid { number, uids: Arc::clone(self) })
+    }
+}
+
+impl Drop for Uid {
+    fn drop(&mut self) {
+        self.uids.taken.lock().remove(&self.number);
+    }
+}
+
+/// One start of Chromium.
+struct Chromium {
+    browser: Browser,
+    spec: RuntimeSpec,
+    gate: FenceGate,
+    ended: watch::Receiver<Option<End>>,
+    stopping: Arc<AtomicBool>,
+    record: PathBuf,
+    artifacts: PathBuf,
+    limits: Limits,
+    ids: Arc<dyn IdSource>,
+    secrets: Mutex<Vec<String>>,
+    redactor: RwLock<Redactor>,
+    /// Given back when the browser is gone and this is dropped.
+    uid: Mutex<Option<Uid>>,
+}
+
+impl Chromium {
+    fn new(
+        browser: Browser,
+        spec: RuntimeSpec,
+        record: PathBuf,
+        uid: Option<Uid>,
+        factory: &ChromiumFactory,
+    ) -> Arc<Self> {
+        let (sender, ended) = watch::channel(None);
+        let stopping = Arc::new(AtomicBool::new(false));
+        let (mut exited, asked) = (browser.exited(), Arc::clone(&stopping));
+        tokio::spawn(async move {
+            // An error means that the browser's watcher is gone, and with it the browser.
+            let _ = exited.wait_for(Option::is_some).await;
+            let end =
+                if asked.load(Ordering::Acquire) { End::Stopped } else { End::Lost(LossReason::Crashed) };
+            sender.send_replace(Some(end));
+        });
+        Arc::new(Self {
+            gate: FenceGate::new(spec.fence),
+            browser,
+            spec,
+            ended,
+            stopping,
+            record,
+            artifacts: factory.data_dir.join(artifact::FOLDER),
+            limits: Limits {
+                bytes_max: factory.config.artifact_bytes_max,
+                space_bytes_max: factory.config.space_artifact_bytes_max,
+            },
+            ids: Arc::clone(&factory.ids),
+            secrets: Mutex::default(),
+            redactor: RwLock::default(),
+            uid: Mutex::new(uid),
+        })
+    }
+
+    async fn run(&self, step: &Step, call: &Call) -> Outcome {
+        match steps::run(&self.browser, &step.capability, &step.args, call).await {
+            Ok(Raw::Json { result, typed_secret }) => {
+                if typed_secret {
+                    self.remember_secret(&step.args);
+                }
+                let result = self.redactor().bounded_json(result, RESULT_BYTES_MAX);
+                Outcome::Completed { result, artifacts: Vec::new() }
+            }
+            Ok(Raw::Picture(picture)) => self.keep_picture(picture).await,
+            Err(StepError::Browser(browser::Error::Cancelled { .. })) => Outcome::Cancelled,
+            Err(StepError::Browser(error)) => Outcome::Failed(self.error(&error, &step.args)),
+            Err(StepError::Shape(message)) => Outcome::Failed(own_error("internal", message, false)),
+        }
+    }
+
+    fn redactor(&self) -> Redactor {
+        self.redactor.read().clone()
+    }
+
+    /// Text that went into a field which hides it is masked wherever it turns up from now on.
+    fn remember_secret(&self, args: &Sensitive<Json>) {
+        let Some(text) = text_arg(args) else { return };
+        let mut secrets = self.secrets.lock();
+        if secrets.contains(&text) {
+            return;
+        }
+        if secrets.len() >= SECRETS_MAX {
+            secrets.remove(0);
+        }
+        secrets.push(text);
+        *self.redactor.write() = Redactor::with_known(secrets.iter().cloned());
+    }
+
+    /// The page may say in its error what was just typed, and nobody knows yet whether that was secret.
+    fn error(&self, error: &browser::Error, args: &Sensitive<Json>) -> TaskError {
+        let known = self.secrets.lock().iter().cloned().chain(text_arg(args)).collect::<Vec<_>>();
+        let redactor = Redactor::with_known(known);
+        TaskError {
+            code: error.code().to_owned(),
+            message: redactor.bounded_text(&error.to_string(), MESSAGE_BYTES_MAX),
+            retryable: error.retryable(),
+            may_have_run: error.may_have_run(),
+            details: error.details().map(|details| redactor.bounded_json(details, DETAILS_BYTES_MAX)),
+        }
+    }
+
+    /// On disk and synced before the event that names it.
+    async fn keep_picture(&self, picture: browser::results::Screenshot) -> Outcome {
+        let id = ArtifactId::from_uuid(self.ids.uuid());
+        let (folder, space, limits) = (self.artifacts.clone(), self.spec.space, self.limits);
+        let (bytes, media_type) = (picture.bytes, picture.media_type);
+        let kept = tokio::task::spawn_blocking(move || {
+            artifact::store(&folder, space, id, "screenshot", media_type, &bytes, limits)
+        });
+        let record = match kept.await {
+            Ok(Ok(record)) => record,
+            Ok(Err(StoreError::Io(error))) => {
+                warn!(space.id = %self.spec.space, %error, "An artifact could not be kept.");
+                return Outcome::Failed(own_error("internal", "the picture could not be kept", true));
+            }
+            Ok(Err(StoreError::TooLarge(_) | StoreError::SpaceFull(_))) => {
+                return Outcome::Failed(own_error(
+                    "result_too_large",
+                    "there is no room for the picture",
+                    true,
+                ));
+            }
+            Err(_) => return Outcome::Failed(own_error("internal", "the picture could not be kept", true)),
+        };
+        let result = Picture {
+            artifact: PictureFile {
+                id,
+                media_type: record.media_type.clone(),
+                bytes: record.bytes,
+                sha256: record.sha256.clone(),
+            },
+            width: picture.width,
+            height: picture.height,
+        };
+        let result = serde_json::to_value(result).unwrap_or_default();
+        let result = self.redactor().bounded_json(result, RESULT_BYTES_MAX);
+        Outcome::Completed { result, artifacts: vec![record] }
+    }
+}
+
+fn text_arg(args: &Sensitive<Json>) -> Option<String> {
+    args.expose().get("text").and_then(Json::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn own_error(code: &'static str, message: &'static str, may_have_run: bool) -> TaskError {
+    TaskError {
+        code: code.to_owned(),
+        message: Redacted::own(message),
+        retryable: false,
+        may_have_run,
+        details: None,
+    }
+}
+
+#[async_trait]
+impl Runtime for Chromium {
+    async fn execute(&self, step: Step, cancel: CancellationToken) -> Outcome {
+        if !self.gate.admits(step.fence) {
+            return Outcome::Failed(reservation_ended());
+        }
+        let call = Call { deadline: Instant::from_std(step.deadline), cancel };
+        self.run(&step, &call).await
+    }
+
+    fn ended(&self) -> watch::Receiver<Option<End>> {
+        self.ended.clone()
+    }
+
+    async fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.browser.shutdown(SHUTDOWN_GRACE).await;
+        match std::fs::remove_file(&self.record) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                warn!(%error, "The record of an ended runtime could not be removed.");
+            }
+            Ok(()) | Err(_) => {}
+        }
+        self.uid.lock().take();
+    }
+}

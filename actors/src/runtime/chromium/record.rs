@@ -1,0 +1,98 @@
+//! What is written down of a running Chromium, so that the next server can end it if this one dies.
+//!
+//! `runtime/<name>.json` is written before the process exists and again once it has a pid; `runtime/<name>` is its
+//! profile. A name is random and never used twice, so a process that runs with that profile is ours, whoever has its
+//! pid now. The folder may be passed through but not read: each browser runs as another uid and must reach its own.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use eventlog::{Generation, id::SpaceId};
+use serde::{Deserialize, Serialize};
+
+/// The folder below the data folder.
+pub(super) const FOLDER: &str = "runtime";
+
+/// One running Chromium.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct RuntimeRecord {
+    /// For which Space.
+    pub(super) space: SpaceId,
+    /// Which start.
+    pub(super) generation: Generation,
+    /// Its profile.
+    pub(super) profile: PathBuf,
+    /// Its process, once it has one.
+    pub(super) pid: Option<i32>,
+    /// When that started, in clock ticks since the machine's boot.
+    pub(super) start_ticks: Option<u64>,
+}
+
+/// Makes the folder. Passing through the folders above it is all that a browser's user may do there.
+pub(super) fn prepare(data_dir: &Path) -> io::Result<PathBuf> {
+    let folder = data_dir.join(FOLDER);
+    fs::create_dir_all(&folder)?;
+    for passed in [data_dir, &folder] {
+        let mode = fs::metadata(passed)?.permissions().mode();
+        if mode & 0o011 != 0o011 {
+            fs::set_permissions(passed, fs::Permissions::from_mode((mode & 0o7777) | 0o011))?;
+        }
+    }
+    Ok(folder)
+}
+
+impl RuntimeRecord {
+    pub(super) fn write(&self, path: &Path) -> io::Result<()> {
+        let text = serde_json::to_vec(self)?;
+        let making = path.with_extension("new");
+        let mut file =
+            OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&making)?;
+        file.write_all(&text)?;
+        file.sync_all()?;
+        fs::rename(making, path)
+    }
+}
+
+/// Ends what the records name, and removes it with its profile. Blocks. Returns how many processes were ended.
+pub(super) fn end_recorded(data_dir: &Path) -> io::Result<usize> {
+    let folder = data_dir.join(FOLDER);
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let mut ended = 0;
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            ended += end_one(&path)?;
+        }
+    }
+    Ok(ended)
+}
+
+fn end_one(path: &Path) -> io::Result<usize> {
+    let Ok(record) = serde_json::from_slice::<RuntimeRecord>(&fs::read(path)?) else {
+        // A power cut in the middle of a write; the record written first names the same profile.
+        tracing::warn!("A record of a runtime can't be read.");
+        return Ok(0);
+    };
+    let mut ended = 0;
+    for process in browser::leftovers(&record.profile) {
+        if browser::end_orphan(&process)? {
+            ended += 1;
+        } else {
+            return Err(io::Error::other("a browser of an earlier server does not end"));
+        }
+    }
+    match fs::remove_dir_all(&record.profile) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    fs::remove_file(path)?;
+    Ok(ended)
+}

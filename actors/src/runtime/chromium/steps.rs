@@ -1,0 +1,85 @@
+//! From a capability's name to what the browser does: one line each. Args become types here, results become JSON.
+
+use browser::{Browser, Call, Error};
+use eventlog::{Json, Sensitive, id::CapabilityName};
+use serde::{Serialize, de::DeserializeOwned};
+
+/// What a step gave, before it is redacted.
+pub(super) enum Raw {
+    /// Something that can be written down.
+    Json {
+        result: Json,
+        /// Whether text went into a field that hides it.
+        typed_secret: bool,
+    },
+    /// A picture, to be kept as a file.
+    Picture(browser::results::Screenshot),
+}
+
+/// Why a step gave nothing.
+pub(super) enum StepError {
+    /// The browser says why.
+    Browser(Error),
+    /// The args are not those of the capability, though they fit its schema; or the result can't be written.
+    Shape(&'static str),
+}
+
+impl From<Error> for StepError {
+    fn from(error: Error) -> Self {
+        Self::Browser(error)
+    }
+}
+
+#[rustfmt::skip]
+pub(super) async fn run(
+    browser: &Browser,
+    capability: &CapabilityName,
+    a: &Sensitive<Json>,
+    call: &Call,
+) -> Result<Raw, StepError> {
+    match capability.as_str() {
+        "navigate" => json(browser.navigate(&args(a)?, call).await?),
+        "go_back" => json(browser.go_back(&args(a)?, call).await?),
+        "go_forward" => json(browser.go_forward(&args(a)?, call).await?),
+        "reload" => json(browser.reload(&args(a)?, call).await?),
+        "click" => page(browser.click(&args(a)?, call).await?),
+        "dblclick" => page(browser.dblclick(&args(a)?, call).await?),
+        "hover" => page(browser.hover(&args(a)?, call).await?),
+        "focus" => page(browser.focus(&args(a)?, call).await?),
+        "scroll_into_view" => page(browser.scroll_into_view(&args(a)?, call).await?),
+        "type" => page(browser.type_text(&args(a)?, call).await?),
+        "fill" => page(browser.fill(&args(a)?, call).await?),
+        "press" => page(browser.press(&args(a)?, call).await?),
+        "wait" => json(browser.wait(&args(a)?, call).await?),
+        "dialog" => page(browser.dialog(&args(a)?, call).await?),
+        "tab_new" => json(browser.tab_new(&args(a)?, call).await?),
+        "tab_select" => json(browser.tab_select(&args(a)?)?),
+        "tab_close" => json(browser.tab_close(&args(a)?, call).await?),
+        "tab_list" => json(browser.tab_list()?),
+        "snapshot" => json(browser.snapshot(&args(a)?, call).await?),
+        "screenshot" => Ok(Raw::Picture(browser.screenshot(&args(a)?, call).await?)),
+        "get_content" => json(browser.get_content(&args(a)?, call).await?),
+        "get_url" => json(browser.get_url(&args(a)?, call).await?),
+        "get_title" => json(browser.get_title(&args(a)?, call).await?),
+        _ => Err(StepError::Shape("this browser has no such capability")),
+    }
+}
+
+fn args<T: DeserializeOwned>(args: &Sensitive<Json>) -> Result<T, StepError> {
+    serde_json::from_value(args.expose().clone())
+        .map_err(|_| StepError::Shape("the args do not fit the capability"))
+}
+
+fn json(result: impl Serialize) -> Result<Raw, StepError> {
+    let result = serde_json::to_value(result).map_err(|_| StepError::Shape("the result can't be written"))?;
+    Ok(Raw::Json { result, typed_secret: false })
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "a step gives its result away")]
+fn page(state: browser::results::PageState) -> Result<Raw, StepError> {
+    let typed_secret = state.typed_secret;
+    match json(&state)? {
+        Raw::Json { result, .. } => Ok(Raw::Json { result, typed_secret }),
+        picture @ Raw::Picture(_) => Ok(picture),
+    }
+}
