@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use crate::{log::Hash, number::Position};
+use crate::log::Hash;
 
 /// A hasher keyed with our context, cloned for each event: deriving the key costs more than a short hash.
 static STREAM_HASHER: LazyLock<blake3::Hasher> =
@@ -20,13 +20,12 @@ pub(crate) fn stream_hash(previous: Hash, envelope: &[u8]) -> Hash {
     Hash(*hasher.finalize().as_bytes())
 }
 
-/// The hash of the log up to an event: BLAKE3 over the one before it (zeros for the first), its position (u64,
-/// little-endian) and its own hash.
-pub(crate) fn global_hash(previous: Hash, position: Position, event: Hash) -> Hash {
-    let mut bytes = [0; 72];
+/// The hash of the log up to an event: BLAKE3 over the one before it (zeros for the first) and the event's own hash.
+/// The position needs no place of its own: it is in the envelope, and so in the event's hash. 64 bytes are one block.
+pub(crate) fn global_hash(previous: Hash, event: Hash) -> Hash {
+    let mut bytes = [0; 64];
     bytes[..32].copy_from_slice(&previous.0);
-    bytes[32..40].copy_from_slice(&position.0.to_le_bytes());
-    bytes[40..].copy_from_slice(&event.0);
+    bytes[32..].copy_from_slice(&event.0);
     let mut hasher = GLOBAL_HASHER.clone();
     hasher.update(&bytes);
     Hash(*hasher.finalize().as_bytes())

@@ -69,10 +69,10 @@ pub struct EncodedEvent {
 /// [`CodecError::Encode`]: a field cannot be written; a bug of the event's type.
 pub fn encode_event(event: &Event) -> Result<EncodedEvent, CodecError> {
     let (kind, tagged) = match event {
-        Event::Space(event) => (event.kind(), rmp_serde::to_vec_named(event)?),
-        Event::Instance(event) => (event.kind(), rmp_serde::to_vec_named(event)?),
-        Event::Workspace(event) => (event.kind(), rmp_serde::to_vec_named(event)?),
-        Event::Server(event) => (event.kind(), rmp_serde::to_vec_named(event)?),
+        Event::Space(event) => (event.kind(), to_named(event)?),
+        Event::Instance(event) => (event.kind(), to_named(event)?),
+        Event::Workspace(event) => (event.kind(), to_named(event)?),
+        Event::Server(event) => (event.kind(), to_named(event)?),
         Event::Unknown(event) => {
             return Ok(EncodedEvent {
                 kind: event.kind.clone().into(),
@@ -83,6 +83,15 @@ pub fn encode_event(event: &Event) -> Result<EncodedEvent, CodecError> {
     };
     let stream = event.stream_kind().expect("only an unknown event has no stream kind");
     Ok(EncodedEvent { kind: kind.into(), schema: schema_of(stream, kind), payload: untag(kind, tagged)? })
+}
+
+/// Most payloads fit in this, so that writing one allocates once.
+const PAYLOAD_CAPACITY_BYTES: usize = 512;
+
+fn to_named(event: &impl Serialize) -> Result<Vec<u8>, CodecError> {
+    let mut bytes = Vec::with_capacity(PAYLOAD_CAPACITY_BYTES);
+    event.serialize(&mut rmp_serde::Serializer::new(&mut bytes).with_struct_map())?;
+    Ok(bytes)
 }
 
 /// Cuts `{"kind": …, "payload":` off the front; the envelope holds the kind already.

@@ -23,6 +23,7 @@ mod writer;
 
 use std::{
     fs::{self, File, TryLockError},
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::{Arc, mpsc as std_mpsc},
     thread::{self, JoinHandle},
@@ -151,7 +152,7 @@ impl SegmentLog {
     /// [`OpenError`]: each says what to do.
     pub fn open(options: OpenOptions) -> Result<Self, OpenError> {
         let OpenOptions { folder, segment_bytes, free_bytes_min, known_position, disk } = options;
-        fs::create_dir_all(&folder).map_err(io_error(&folder))?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(io_error(&folder))?;
         let lock = lock(&folder)?;
         let listing = list(&folder)?;
         let mut indexed = bring_up_index(&folder, &listing.sealed)?;
@@ -228,22 +229,19 @@ impl SegmentLog {
         let (known, seen) = self.look_up(id).await.map_err(|error| unavailable(&error))?;
         let requests = self.requests.lock().clone();
         let requests = requests.ok_or_else(|| AppendError::Unavailable("the log is closed".into()))?;
-        let meaning = known.is_some().then(|| append.meaning());
         let room = requests.reserve().await;
         let room = room.map_err(|_| AppendError::Unavailable("the log is closed".into()))?;
         let (answer, answered) = oneshot::channel();
-        // Encoded twice only for a repeat: what it says is needed after the writer has taken it.
-        let parts = Arc::new(append);
-        let request = AppendRequest { append: Arc::clone(&parts), known, seen, answer };
-        room.send(Request::Append(request));
+        // Shared, for what it says is asked again if it turns out to be a repeat.
+        let append = Arc::new(append);
+        room.send(Request::Append(AppendRequest { append: Arc::clone(&append), known, seen, answer }));
         // The writer ends without an answer only by a panic: then nobody knows.
         match answered.await.unwrap_or(Err(AppendError::Unknown))? {
             Decision::Stored(stored) => Ok(Appended::Stored(stored)),
             Decision::Conflict { stream, actual } => Ok(Appended::Conflict { stream, actual }),
             Decision::Duplicate(stored) => {
-                let meaning = meaning.unwrap_or_else(|| parts.meaning());
                 let recorded = self.blocking(move |shared| shared.meaning(stored)).await;
-                let same = recorded.map_err(|error| unavailable(&error))? == meaning;
+                let same = recorded.map_err(|error| unavailable(&error))? == append.meaning();
                 Ok(Appended::Duplicate { stored, same })
             }
         }

@@ -106,7 +106,7 @@ async fn opened(disk: &Faulty) -> (tempfile::TempDir, SegmentLog) {
 }
 
 #[track_caller]
-fn assert_unavailable(answer: Result<Appended, AppendError>) {
+fn assert_unavailable(answer: &Result<Appended, AppendError>) {
     assert!(matches!(answer, Err(AppendError::Unavailable(_))), "{answer:?}");
 }
 
@@ -117,8 +117,8 @@ async fn a_failed_sync_poisons_the_log_and_is_never_tried_again() {
     disk.fail(Failing::Sync);
     assert!(matches!(ask(&log, 3).await, Err(AppendError::Unknown)));
     // The disk is well again, and still nothing is acknowledged.
-    assert_unavailable(ask(&log, 4).await);
-    assert_unavailable(ask(&log, 0).await);
+    assert_unavailable(&ask(&log, 4).await);
+    assert_unavailable(&ask(&log, 0).await);
     assert!(log.check_writable().is_err());
     assert_eq!(*log.durable_head().borrow(), Position(3), "what is unknown is not told");
     assert_eq!(all(&log).await.len(), 3, "reads stay");
@@ -136,7 +136,7 @@ async fn a_failed_write_poisons_the_log_and_its_half_is_cut_at_the_next_open() {
     disk.fail(Failing::Write(io::ErrorKind::Other));
     assert!(matches!(ask(&log, 3).await, Err(AppendError::Unknown)));
     disk.fail(Failing::Nothing);
-    assert_unavailable(ask(&log, 4).await);
+    assert_unavailable(&ask(&log, 4).await);
     log.close().await;
     let log = open(folder.path());
     assert!(matches!(ask(&log, 3).await, Ok(Appended::Stored(stored)) if stored.first == Position(4)));
@@ -147,7 +147,7 @@ async fn a_full_disk_refuses_appends_keeps_reads_and_goes_on_when_there_is_room(
     let disk = Faulty::new();
     let (folder, log) = opened(&disk).await;
     disk.fail(Failing::Write(io::ErrorKind::StorageFull));
-    assert_unavailable(ask(&log, 3).await);
+    assert_unavailable(&ask(&log, 3).await);
     assert_eq!(all(&log).await.len(), 3);
     disk.fail(Failing::Nothing);
     assert!(matches!(ask(&log, 3).await, Ok(Appended::Stored(stored)) if stored.first == Position(4)));
@@ -162,7 +162,7 @@ async fn a_full_disk_whose_half_written_batch_cannot_be_cut_off_poisons() {
     disk.fail(Failing::WriteAndCut(io::ErrorKind::StorageFull));
     assert!(matches!(ask(&log, 3).await, Err(AppendError::Unknown)));
     disk.fail(Failing::Nothing);
-    assert_unavailable(ask(&log, 4).await);
+    assert_unavailable(&ask(&log, 4).await);
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn appends_are_refused_below_the_threshold_of_free_space_and_not_above() {
     assert!(
         matches!(log.check_writable(), Err(AppendError::Unavailable(why)) if why.contains("nearly full"))
     );
-    assert_unavailable(ask(&log, 3).await);
+    assert_unavailable(&ask(&log, 3).await);
     assert_eq!(all(&log).await.len(), 3);
     disk.free.store(1_000, Ordering::SeqCst);
     assert!(log.check_writable().is_ok());

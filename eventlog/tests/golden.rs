@@ -98,3 +98,36 @@ fn a_payload_without_its_optional_fields_still_decodes() {
         "an absent optional field is none"
     );
 }
+
+/// Not the codec alone: header, frames, commit, footer, hashes. The bytes are made of nothing but the fixtures.
+#[tokio::test]
+async fn a_log_written_today_has_the_bytes_of_the_first_release_and_that_one_still_opens() {
+    use eventlog::{EventLog, OpenOptions, SegmentLog, fixture, segment::verify};
+    let folder_of = |temporary: &tempfile::TempDir| temporary.path().to_owned();
+    let options = |folder: &std::path::Path| OpenOptions {
+        segment_bytes: 600,
+        free_bytes_min: 0,
+        ..OpenOptions::new(folder)
+    };
+    let (made, kept) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let log = SegmentLog::open(options(&folder_of(&made))).expect("it opens");
+    for n in 1..=3 {
+        let append = fixture::append(fixture::command(n), fixture::space(n % 2), vec![fixture::recovered(n)]);
+        log.append(append).await.expect("it is stored");
+    }
+    log.close().await;
+    let names = ["seg-00000000000000000001.log", "seg-00000000000000000003.log"];
+    for name in names {
+        let bytes = fs::read(made.path().join(name)).expect("the log has this segment");
+        let path = folder().join(name);
+        if std::env::var_os("GOLDEN_WRITE").is_some() && !path.exists() {
+            fs::write(&path, &bytes).expect("the folder takes it");
+        }
+        let golden = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert_eq!(hex::encode(&bytes), hex::encode(&golden), "{name}");
+        fs::write(kept.path().join(name), golden).expect("it is written");
+    }
+    assert_eq!(verify(kept.path()).expect("it is whole").head.0, 3);
+    let log = SegmentLog::open(options(&folder_of(&kept))).expect("it opens");
+    assert_eq!(log.durable_head().borrow().0, 3);
+}

@@ -40,12 +40,15 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Which numbers went to which stream, in order.
+type Meaning = Vec<(u64, Vec<u64>)>;
+
 /// What a log is.
 #[derive(Default)]
 struct Model {
     events: Vec<(StreamId, Sequence, eventlog::Event)>,
     heads: HashMap<StreamId, Sequence>,
-    appends: HashMap<u64, (Stored, Vec<(u64, Vec<u64>)>)>,
+    appends: HashMap<u64, (Stored, Meaning)>,
     next_number: u64,
 }
 
@@ -81,7 +84,7 @@ impl Model {
         self.heads.get(stream).copied().unwrap_or_default()
     }
 
-    fn answer(&mut self, id: u64, append: &Append, meaning: &[(u64, Vec<u64>)]) -> Appended {
+    fn answer(&mut self, id: u64, append: &Append, meaning: &Meaning) -> Appended {
         if let Some((stored, known)) = self.appends.get(&id) {
             return Appended::Duplicate { stored: *stored, same: known == meaning };
         }
@@ -100,7 +103,7 @@ impl Model {
             }
         }
         let stored = Stored { first, last: Position(self.events.len() as u64) };
-        self.appends.insert(id, (stored, meaning.to_vec()));
+        self.appends.insert(id, (stored, meaning.clone()));
         Appended::Stored(stored)
     }
 }

@@ -14,7 +14,7 @@
 //! | [`space_list`], [`task_history`], [`instance_health`], [`workspace_access`] | the folds, one file each |
 //! | [`views`], [`cursor`] | what the routes read |
 //! | [`store`], [`checkpoint`], `table` | the database |
-//! | [`rebuild`] | from position 0, and telling two builds apart |
+//! | [`mod@rebuild`] | from position 0, and telling two builds apart |
 //!
 //! What it leaves to others: who may see which row (`api`), and what may happen (`actors`).
 

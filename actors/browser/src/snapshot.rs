@@ -164,7 +164,7 @@ impl Act<'_> {
         }
         let mut secret = HashSet::new();
         for some in fields.chunks(FIELDS_AT_ONCE) {
-            let asked = some.iter().map(|field| self.is_secret(field));
+            let asked = some.iter().map(|field| futures::FutureExt::boxed(self.is_secret(field)));
             for (field, is_secret) in some.iter().zip(futures::future::join_all(asked).await) {
                 if is_secret? {
                     secret.insert(field.clone());

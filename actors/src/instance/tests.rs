@@ -267,7 +267,7 @@ fn a_holder_is_owed_a_runtime_and_a_free_instance_is_owed_its_end() {
 
 #[test]
 fn health_follows_from_what_is_recorded() {
-    let held = vec![registered(), reserved()];
+    let held = [registered(), reserved()];
     let with = |events: &[InstanceEvent]| health(&[&held[..], events].concat());
     assert_eq!(health(&[registered()]), Health::Ready);
     assert_eq!(with(&[]), Health::Starting);

@@ -30,7 +30,7 @@ use crate::{
 use super::{Index, IndexError, Mark, Place, filter::Filter};
 
 const BATCH_KEYS_MAX: usize = 100;
-const CACHE_BYTES: u64 = 64 * 1024 * 1024;
+const CACHE_BYTES: u64 = 16 * 1024 * 1024;
 /// So many offsets in one `s` entry, at most five bytes each.
 const ENTRY_OFFSETS_MAX: usize = 16 * 1024;
 const NEAR_EVENTS: usize = 1024;

@@ -70,6 +70,7 @@ fn harmless_text_stays_as_it_is() {
         "- textbox \"Password:\" [ref=e5]\n- button \"Sign in\" [ref=e6]",
         "- textbox \"Enter password: \" [ref=e5]",
         "- textbox \"Password\": [ref=e5]",
+        r#"["Password:","Sign in","Token:","x"]"#,
         "exit code=1, status code: 404, error code=E1",
         "missing bearer token; Basic authentication is off",
         "WWW-Authenticate: Bearer realm=\"x\"",
@@ -170,6 +171,8 @@ fn url_encoded(text: &str) -> String {
 fn overlapping_known_secrets_leave_nothing_of_either() {
     let redactor = Redactor::with_known(["abcdef".to_owned(), "efghij".to_owned()]);
     assert_eq!(redactor.text("1 abcdefghij 2").get(), "1 [redacted] 2");
+    let redactor = Redactor::with_known(["abc1".to_owned(), "def2".to_owned()]);
+    assert_eq!(redactor.text("1 abc1def2 2").get(), "1 [redacted] 2");
 }
 
 #[test]

@@ -123,7 +123,7 @@ impl Batch {
         let hash = stream_hash(previous, &self.bytes[body..]);
         self.bytes.extend_from_slice(&hash.0);
         end_frame(start, &mut self.bytes);
-        self.global = global_hash(self.global, envelope.position, hash);
+        self.global = global_hash(self.global, hash);
         self.events.push(Noted {
             stream: stream.clone(),
             sequence: envelope.sequence,

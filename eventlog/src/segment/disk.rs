@@ -3,6 +3,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Seek, SeekFrom, Write},
+    os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
@@ -54,7 +55,10 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn open(&self, path: &Path, length: u64) -> io::Result<Box<dyn DiskFile>> {
-        let mut file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
+        // The log is nobody else's to read.
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).read(true).write(true).mode(0o600);
+        let mut file = options.open(path)?;
         file.set_len(length)?;
         file.seek(SeekFrom::End(0))?;
         Ok(Box::new(file))

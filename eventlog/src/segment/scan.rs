@@ -180,7 +180,7 @@ impl<'a> Walk<'a> {
         if stream_hash(head.hash, bytes) != hash {
             return contradiction(at, "the chain of a stream is broken");
         }
-        self.pending_global = global_hash(self.pending_global, envelope.position, hash);
+        self.pending_global = global_hash(self.pending_global, hash);
         self.pending_content.update(frame.raw);
         let (sequence, command) = (envelope.sequence, envelope.command);
         self.pending_heads.insert(stream.clone(), Head { sequence, hash });

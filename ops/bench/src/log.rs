@@ -118,11 +118,13 @@ async fn log_round(log: &Arc<SegmentLog>, next_id: &mut u64, round: Duration) ->
     let mut writers = Vec::new();
     for writer in 0..WRITERS {
         let log = Arc::clone(log);
+        // What a caller does to make an event is not the log's cost: only the id is new each time.
+        let template = sample::queued(writer, first_id);
         writers.push(tokio::spawn(async move {
             let mut latencies = Vec::new();
             while begun.elapsed() < round {
                 let id = first_id + latencies.len() as u64 * WRITERS + writer;
-                let append = sample::queued(writer, id);
+                let append = Append { id: sample::command(id), ..template.clone() };
                 let asked = Instant::now();
                 let answer = log.append(append).await?;
                 latencies.push(asked.elapsed());

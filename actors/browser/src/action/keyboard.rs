@@ -101,7 +101,7 @@ impl Act<'_> {
 
     async fn focus_is_secret(&self) -> Result<bool, Error> {
         let (frames, _) = self.frames().await?;
-        let asked = frames.iter().map(|frame| self.in_frame::<bool>(frame, FOCUSED_SECRET, &[]));
+        let asked = frames.iter().map(|frame| futures::FutureExt::boxed(self.in_frame::<bool>(frame, FOCUSED_SECRET, &[])));
         // A frame that leaves meanwhile has no focus.
         Ok(futures::future::join_all(asked).await.into_iter().any(|hides| hides.unwrap_or(false)))
     }

@@ -179,7 +179,7 @@ impl Drop for Uid {
 
 /// One start of Chromium.
 struct Chromium {
-    browser: Browser,
+    browser: Arc<Browser>,
     spec: RuntimeSpec,
     gate: FenceGate,
     ended: watch::Receiver<Option<End>>,
@@ -214,7 +214,7 @@ impl Chromium {
         });
         Arc::new(Self {
             gate: FenceGate::new(spec.fence),
-            browser,
+            browser: Arc::new(browser),
             spec,
             ended,
             stopping,
@@ -231,8 +231,8 @@ impl Chromium {
         })
     }
 
-    async fn run(&self, step: &Step, call: &Call) -> Outcome {
-        match steps::run(&self.browser, &step.capability, &step.args, call).await {
+    async fn run(&self, step: &Step, call: Call) -> Outcome {
+        match self.drive(step, call).await {
             Ok(Raw::Json { result, typed_secret }) => {
                 if typed_secret {
                     self.remember_secret(&step.args);
@@ -245,6 +245,18 @@ impl Chromium {
             Err(StepError::Browser(error)) => Outcome::Failed(self.error(&error, &step.args)),
             Err(StepError::Shape(message)) => Outcome::Failed(own_error("internal", message, false)),
         }
+    }
+
+    /// The step on a thread of its own: a future over the whole catalogue is more than the compiler can prove to be
+    /// `Send`. There is one step at a time for each browser, so there are never more threads than busy Spaces; and a
+    /// caller that stops listening does not cut a step in two.
+    async fn drive(&self, step: &Step, call: Call) -> Result<Raw, StepError> {
+        let (browser, capability) = (Arc::clone(&self.browser), step.capability.clone());
+        let (args, runtime) = (step.args.clone(), tokio::runtime::Handle::current());
+        let driven = tokio::task::spawn_blocking(move || {
+            runtime.block_on(steps::run(&browser, &capability, &args, &call))
+        });
+        driven.await.unwrap_or(Err(StepError::Shape("the step ended in a bug")))
     }
 
     fn redactor(&self) -> Redactor {
@@ -338,7 +350,7 @@ impl Runtime for Chromium {
             return Outcome::Failed(reservation_ended());
         }
         let call = Call { deadline: Instant::from_std(step.deadline), cancel };
-        self.run(&step, &call).await
+        self.run(&step, call).await
     }
 
     fn ended(&self) -> watch::Receiver<Option<End>> {

@@ -23,6 +23,11 @@ pub(crate) fn tasks(space: u64, id: u64, count: u64) -> Append {
     )
 }
 
+/// The id of an append.
+pub(crate) fn command(id: u64) -> CommandId {
+    CommandId::from_uuid(uuid(id))
+}
+
 /// Looks like a UUIDv7: time in front, the rest mixed.
 fn uuid(n: u64) -> Uuid {
     Uuid::from_u64_pair(0x0193_7a2b_1c3d_7000 + (n >> 16), n.wrapping_mul(0x9e37_79b9_7f4a_7c15) | (1 << 63))
@@ -43,7 +48,7 @@ fn append(space: u64, id: u64, events: Vec<Event>) -> Append {
     };
     let stream = StreamId::Space(SpaceId::from_uuid(uuid(space)));
     let parts = vec![Part { stream, expected: ExpectedSequence::Any, events }];
-    Append { id: CommandId::from_uuid(uuid(id)), metadata, parts }
+    Append { id: command(id), metadata, parts }
 }
 
 fn task_queued(n: u64) -> Event {
