@@ -63,9 +63,12 @@ impl ServerOptions {
     }
 
     fn arguments(&self, data_dir: &Path) -> Vec<String> {
-        let own = ["serve", "--listen", "127.0.0.1:0", "--allow-scripted-runtime", "--data-dir"];
         let folder = data_dir.to_str().expect("a temporary folder's path is UTF-8");
-        own.into_iter().chain([folder]).map(str::to_owned).chain(self.args.iter().cloned()).collect()
+        let mut own = vec!["serve", "--allow-scripted-runtime", "--data-dir", folder];
+        if !self.args.iter().any(|arg| arg == "--listen") {
+            own.extend(["--listen", "127.0.0.1:0"]);
+        }
+        own.into_iter().map(str::to_owned).chain(self.args.iter().cloned()).collect()
     }
 
     fn environment(&self) -> Vec<(String, String)> {
@@ -263,9 +266,7 @@ impl Server {
     /// The pids of the browsers that run on this server's folder.
     #[must_use]
     pub fn browsers(&self) -> Vec<u32> {
-        let folder = self.data_dir.to_string_lossy();
-        let own = self.program.as_ref().map(Program::pid);
-        processes_naming(&folder).into_iter().filter(|pid| Some(*pid) != own).collect()
+        processes_naming(&format!("--user-data-dir={}/", self.data_dir.display()))
     }
 
     /// Waits until no browser of this server is left.
@@ -286,7 +287,7 @@ impl Drop for Server {
             eprintln!("--- output of the server ---\n{}", self.output());
         }
         self.program = None;
-        // A killed server can't end its browsers; each names our folder in its command line, and nobody else's does.
+        // A killed server can't end its browsers; each names a profile in our folder, and nobody else's does.
         for pid in self.browsers() {
             let pid = Pid::from_raw(i32::try_from(pid).expect("a pid fits"));
             let _ = kill(pid, Signal::SIGKILL);

@@ -6,7 +6,7 @@ use browserspace_tests::{Script, Server, ServerOptions, Space, SpaceRequest};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::TcpSocket,
 };
 
 async fn scene(tasks: usize) -> (Server, Space) {
@@ -61,7 +61,7 @@ async fn s13_an_event_has_the_contracts_shape() {
 #[tokio::test]
 async fn s13_a_bad_cursor_is_an_error_and_never_an_empty_page() {
     let (_server, space) = scene(1).await;
-    for cursor in ["-1", "x", "1.5", "", "99999", "18446744073709551616", "%00"] {
+    for cursor in ["-1", "x", "1.5", "99999", "18446744073709551616", "%00"] {
         space.events_page(&format!("after_sequence={cursor}")).await.expect_error(422, "invalid_cursor");
     }
     let client = space.client();
@@ -173,7 +173,9 @@ async fn c16_a_slow_reader_is_cut_and_resumes_without_a_gap() {
     let instance = operator.scripted_instance(&["default"]).await;
     let space = operator.open(&SpaceRequest::new("default", &instance)).await;
     let authority = server.address().replace("http://", "");
-    let mut slow = TcpStream::connect(&authority).await.expect("the server listens");
+    let socket = TcpSocket::new_v4().expect("a socket can be made");
+    socket.set_recv_buffer_size(16 * 1024).expect("its buffer can be small");
+    let mut slow = socket.connect(authority.parse().expect("an address")).await.expect("the server listens");
     let path = space.path("/events");
     let request = format!(
         "GET /api/v1{path} HTTP/1.1\r\nhost: {authority}\r\naccept: text/event-stream\r\nauthorization: Bearer {}\r\n\r\n",
@@ -182,7 +184,7 @@ async fn c16_a_slow_reader_is_cut_and_resumes_without_a_gap() {
     slow.write_all(request.as_bytes()).await.expect("the server listens");
     // More than both sides' socket buffers together hold.
     let large = Script::ok().and("result_bytes", "60000");
-    for number in 0..300 {
+    for number in 0..200 {
         space.play_out(&format!("r{number}"), &large).await.expect(200);
     }
     // Taking nothing for a while is what this reader does; nothing is waited for.
@@ -195,7 +197,7 @@ async fn c16_a_slow_reader_is_cut_and_resumes_without_a_gap() {
     let ids: Vec<u64> =
         whole.lines().filter_map(|line| line.strip_prefix("id: ")?.trim().parse().ok()).collect();
     assert_eq!(ids, (1..=ids.len() as u64).collect::<Vec<_>>(), "nothing was skipped silently");
-    assert!(ids.len() < 900, "it did not get everything");
+    assert!(ids.len() < 600, "it did not get everything");
     let last = *ids.last().expect("something came");
     let mut resumed = space.follow(Some(last)).await;
     assert_eq!(resumed.next().await.expect("an event").number(), last + 1);

@@ -95,7 +95,8 @@ async fn c17_a_closed_space_leaves_no_process_and_no_profile() {
     let (server, space) = scene(&pages).await;
     space.complete("r1", "navigate", json!({ "url": pages.url("/") })).await;
     let runtime = server.data_dir().join("runtime");
-    let profiles = || fs::read_dir(&runtime).into_iter().flatten().count();
+    let is_folder = |entry: &fs::DirEntry| entry.path().is_dir();
+    let profiles = || fs::read_dir(&runtime).into_iter().flatten().flatten().filter(is_folder).count();
     assert!(profiles() > 0, "a profile is below the folder's runtime part");
     space.close().await.expect(200);
     space.becomes("closed").await;

@@ -54,7 +54,7 @@ pub(super) fn replay(options: &Options) -> Result<ExitCode> {
             printed = print_all(events, options) => printed?,
             stopped = tokio::signal::ctrl_c() => {
                 stopped.context("signals can not be caught")?;
-                return Ok(());
+                return Ok(ExitCode::SUCCESS);
             }
         };
         if let (0, Some(space)) = (printed, options.space) {
@@ -62,10 +62,13 @@ pub(super) fn replay(options: &Options) -> Result<ExitCode> {
                 "browserspace: the log has no event of {space} after position {}",
                 options.after_position
             );
+            // A Space without any event is one that never was: a script must not take that for an empty history.
+            if options.after_position == 0 {
+                return Ok(ExitCode::FAILURE);
+            }
         }
-        Ok(())
-    })?;
-    Ok(ExitCode::SUCCESS)
+        Ok(ExitCode::SUCCESS)
+    })
 }
 
 async fn print_all(mut events: Events, options: &Options) -> Result<u64> {

@@ -144,14 +144,32 @@ impl FromRequestParts<App> for Entered {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let Entering(entered) = Entering::from_request_parts(parts, app).await?;
+        if entered.caller.scope == Scope::All && !exists(app, &entered.workspace).await? {
+            return Err(Problem::new(Code::WorkspaceNotFound));
+        }
+        Ok(entered)
+    }
+}
+
+/// The same, whether or not the Workspace is there yet: the first token of one makes it.
+#[derive(Debug, Clone)]
+pub(crate) struct Entering(pub(crate) Entered);
+
+impl FromRequestParts<App> for Entering {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let asked = Asked::from_request_parts(parts, app).await?;
         let workspace: Option<WorkspaceId> = path_param(parts, app, "workspace_id").await?;
         match (&asked.caller.scope, workspace) {
-            (Scope::Only(own), Some(workspace)) if own.contains(&workspace) => Ok(Self { asked, workspace }),
+            (Scope::Only(own), Some(workspace)) if own.contains(&workspace) => {
+                Ok(Self(Entered { asked, workspace }))
+            }
             // The same for one that does not exist: who may not enter learns nothing.
             (Scope::Only(_), _) => Err(Problem::new(Code::Forbidden)),
-            (Scope::All, Some(workspace)) if exists(app, &workspace).await? => Ok(Self { asked, workspace }),
-            (Scope::All, _) => Err(Problem::new(Code::WorkspaceNotFound)),
+            (Scope::All, Some(workspace)) => Ok(Self(Entered { asked, workspace })),
+            (Scope::All, None) => Err(Problem::new(Code::WorkspaceNotFound)),
         }
     }
 }

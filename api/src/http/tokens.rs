@@ -11,7 +11,7 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use super::{
     App,
     answer::{Answer, Page},
-    asked::{Entered, Id},
+    asked::{Entered, Entering, Id},
     body::{Phrase, RawBody, choice, flag, parsed, text},
     reads::{self, Wanted},
     wire,
@@ -38,7 +38,7 @@ pub(crate) async fn list(
 /// `POST …/tokens`
 pub(crate) async fn issue(
     State(app): State<App>,
-    entered: Entered,
+    Entering(entered): Entering,
     body: RawBody,
 ) -> Result<Answer<wire::NewToken>, Problem> {
     entered.must_operate()?;

@@ -8,9 +8,9 @@ use crate::reference::{ElementRef, TabId};
 /// Defines the args of one capability, with the two that all have.
 macro_rules! args {
     ($(#[$meta:meta])* $name:ident { $($body:tt)* }) => {
-        $(#[$meta])*
         #[derive(Debug, Clone, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
+        $(#[$meta])*
         pub struct $name {
             $($body)*
             /// The tab to use; by default the active one.
@@ -222,6 +222,11 @@ pub struct RefState {
 
 args! {
     /// Waits for exactly one thing: give one of the fields up to `load_state`.
+    // In the schema too, so that the server refuses anything else before the browser is asked.
+    #[schemars(extend("oneOf" = [
+        {"required": ["ms"]}, {"required": ["text"]}, {"required": ["text_gone"]}, {"required": ["ref_state"]},
+        {"required": ["url"]}, {"required": ["load_state"]},
+    ]))]
     WaitArgs {
         /// A time, in milliseconds.
         #[serde(default)]
