@@ -96,7 +96,6 @@ pub(crate) async fn surround(State(app): State<App>, mut request: Request, next:
     let mut response = answered.unwrap_or_else(|_| Problem::new(Code::Internal).into_response());
 
     finish_headers(&mut response, &exchange, &trace);
-    let _entered = span.enter();
     report(&response, &method, route, &exchange, started.elapsed());
     response
 }
@@ -136,11 +135,12 @@ fn report(response: &Response, method: &Method, route: &str, exchange: &Exchange
     metrics::histogram!("browserspace_http_request_duration_seconds", "method" => method, "route" => route.to_owned())
         .record(took.as_secs_f64());
     let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-    let (request_id, status) = (&*exchange.request_id, status.as_u16());
+    let (request_id, trace_id, status) = (&*exchange.request_id, exchange.trace_id, status.as_u16());
+    // Outside the span: the line says all that it has to say, and the span's fields would say it again.
     if code == Code::Internal.as_str() {
-        tracing::error!(%request_id, method, route, status, code, duration_ms, "Request failed by a bug of ours.");
+        tracing::error!(parent: None, request_id, %trace_id, method, route, status, code, duration_ms, "Request failed by a bug of ours.");
     } else {
-        tracing::info!(%request_id, method, route, status, code, duration_ms, "Request answered.");
+        tracing::info!(parent: None, request_id, %trace_id, method, route, status, code, duration_ms, "Request answered.");
     }
 }
 
