@@ -73,7 +73,7 @@ impl Reports for Trace {
     }
 }
 
-/// Runtimes that live for so long each, and whose `stop` takes 50 ms.
+/// Runtimes that live for so long each, and whose `stop` takes longer than the first pauses.
 struct Mortal {
     trace: Arc<Trace>,
     lives: Mutex<Vec<Option<Duration>>>,
@@ -117,7 +117,7 @@ impl Runtime for MortalRuntime {
     }
     async fn stop(&self) {
         self.trace.note(Seen::StopBegan(self.generation.0));
-        sleep(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(900)).await;
         self.trace.note(Seen::StopEnded(self.generation.0));
     }
 }
@@ -164,7 +164,7 @@ async fn the_next_start_waits_until_nothing_of_the_last_is_left() {
 #[tokio::test(start_paused = true)]
 async fn a_loss_is_told_before_the_cleaning_up() {
     let (supervisor, trace) = supervise(vec![Some(Duration::from_millis(10))]);
-    sleep(Duration::from_millis(500)).await;
+    sleep(Duration::from_secs(2)).await;
     supervisor.stop().await;
     let lines = trace.lines.lock();
     let place = |wanted: &Seen| lines.iter().position(|(_, seen)| seen == wanted).unwrap();
@@ -200,7 +200,7 @@ async fn a_condemned_runtime_is_replaced_and_a_stale_condemnation_is_not_heard()
     let (supervisor, trace) = supervise(Vec::new());
     sleep(Duration::from_millis(5)).await;
     supervisor.condemn(Generation(1));
-    sleep(Duration::from_secs(1)).await;
+    sleep(Duration::from_secs(2)).await;
     supervisor.condemn(Generation(1));
     sleep(Duration::from_secs(1)).await;
     assert_eq!(supervisor.live().unwrap().generation, Generation(2));
