@@ -185,7 +185,7 @@ async fn s12_secrets_of_real_pages_appear_nowhere() {
     }
     try_step(&space, &mut number, "navigate", json!({ "url": pages.url("/form") })).await;
     let form = try_step(&space, &mut number, "snapshot", json!({})).await;
-    let field = reference(&form, "assword").unwrap_or_else(|| panic!("no field in {form}"));
+    let field = reference(&form, "textbox").unwrap_or_else(|| panic!("no field in {form}"));
     let typed =
         try_step(&space, &mut number, "fill", json!({ "ref": field, "text": secret("password") })).await;
     assert_eq!(typed["status"], "completed", "{typed}");

@@ -178,7 +178,7 @@ async fn c16_a_slow_reader_is_cut_and_resumes_without_a_gap() {
     let mut slow = socket.connect(authority.parse().expect("an address")).await.expect("the server listens");
     let path = space.path("/events");
     let request = format!(
-        "GET /api/v1{path} HTTP/1.1\r\nhost: {authority}\r\naccept: text/event-stream\r\nauthorization: Bearer {}\r\n\r\n",
+        "GET /api/v1{path} HTTP/1.1\r\nhost: {authority}\r\naccept: text/event-stream\r\nconnection: close\r\nauthorization: Bearer {}\r\n\r\n",
         server.operator_token()
     );
     slow.write_all(request.as_bytes()).await.expect("the server listens");
