@@ -142,7 +142,9 @@ struct Pump {
 
 impl Pump {
     async fn run(&mut self, mut events: Events, mut next: impl FnMut(&RecordedEvent) -> Next) -> End {
-        let mut check = time::interval(Duration::from_secs(self.app.config.heartbeat_seconds));
+        let period = Duration::from_secs(self.app.config.heartbeat_seconds);
+        // The token was good a moment ago, so the first check is one period away.
+        let mut check = time::interval_at(time::Instant::now() + period, period);
         check.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         let stopping = self.app.stopping.clone();
         loop {

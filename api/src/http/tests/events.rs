@@ -181,7 +181,10 @@ async fn c16_a_slow_reader_is_cut_where_it_can_go_on() {
     with_history(&server, 30).await;
     let slow = Reader::open(&server, &server.operator, "/api/v1/log", None).await;
     let ask = || Ask::get("/api/v1/log").by(&server.operator).with("accept", "text/event-stream");
-    server.send(ask()).await.refused(503, "overloaded");
+    let second = server.raw(ask().request()).await;
+    // Asked before its body is read: of a stream it would not end.
+    assert_eq!(second.status(), StatusCode::SERVICE_UNAVAILABLE);
+    Reply::of(second).await.refused(503, "overloaded");
     // The stream's place is free again once it was cut; nothing of it was read meanwhile.
     let cut = async {
         while server.raw(ask().request()).await.status() != StatusCode::OK {
