@@ -316,7 +316,10 @@ impl Browser {
             let sessions: Vec<Session> = of_tab.map(|(id, _)| self.session(id.clone())).collect();
             (sessions, known.main_frame().is_none_or(|frame| !frame.loaded || frame.navigating))
         };
-        let quiet = futures::future::join_all(sessions.iter().map(|session| futures::FutureExt::boxed(calm(session, loading)))).await;
+        let quiet = futures::future::join_all(
+            sessions.iter().map(|session| futures::FutureExt::boxed(calm(session, loading))),
+        )
+        .await;
         if quiet.into_iter().all(|quiet| quiet) || !self.hub.state().tabs.contains_key(&tab) {
             return;
         }

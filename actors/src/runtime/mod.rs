@@ -13,6 +13,8 @@ pub mod scripted;
 use std::{sync::Arc, time::Instant};
 
 use async_trait::async_trait;
+/// Finds the Chromium to run: the configured one, or that of the usual places.
+pub use browser::find_executable;
 use eventlog::{
     Fence, Generation, Json, Redacted, Sensitive,
     event::{
@@ -21,8 +23,6 @@ use eventlog::{
     },
     id::{CapabilityName, InstanceId, OperationId, SpaceId, TaskId},
 };
-/// Finds the Chromium to run: the configured one, or that of the usual places.
-pub use browser::find_executable;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 

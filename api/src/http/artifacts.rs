@@ -1,5 +1,6 @@
 //! Files that tasks made: the list, and the bytes. They are attachments and never shown in our origin (C12).
 
+use actors::Rejection;
 use axum::{
     body::Body,
     extract::{RawQuery, State},
@@ -45,7 +46,11 @@ pub(crate) async fn bytes(
     if app.views.artifact(artifact).await?.is_none_or(|row| row.space_id != space) {
         return Err(Problem::new(Code::ArtifactNotFound));
     }
-    let found = app.spaces.open_artifact(space, artifact).await?;
+    let found = app.spaces.open_artifact(space, artifact).await.map_err(|rejection| match rejection {
+        // The event is there and the bytes are not, or not yet: for a caller it is the same.
+        Rejection::TaskNotFound => Problem::new(Code::ArtifactNotFound),
+        other => other.into(),
+    })?;
     let body = Body::from_stream(ReaderStream::new(tokio::fs::File::from_std(found.file)));
     let name = wire::file_name(artifact, &found.media_type);
     let own = [

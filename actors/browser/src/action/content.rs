@@ -72,7 +72,9 @@ impl Act<'_> {
         }
         let (frames, _) = self.frames().await?;
         let format = [format];
-        let read = frames.iter().map(|frame| futures::FutureExt::boxed(self.in_frame::<String>(frame, CONTENT, &format)));
+        let read = frames
+            .iter()
+            .map(|frame| futures::FutureExt::boxed(self.in_frame::<String>(frame, CONTENT, &format)));
         let mut texts = Vec::new();
         for (frame, text) in frames.iter().zip(futures::future::join_all(read).await) {
             match text {

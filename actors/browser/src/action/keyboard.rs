@@ -48,6 +48,9 @@ impl Act<'_> {
         self.to_front().await?;
         *hides =
             self.focus_for_keys(args.reference, &[Check::Visible, Check::Enabled, Check::Editable]).await?;
+        if *hides {
+            self.browser.note_typed_secret();
+        }
         self.note_sent(Sent::Some);
         // What no keyboard has is inserted as it is, in whole runs: a flag or a family is more than one character.
         let mut run = String::new();
@@ -101,7 +104,9 @@ impl Act<'_> {
 
     async fn focus_is_secret(&self) -> Result<bool, Error> {
         let (frames, _) = self.frames().await?;
-        let asked = frames.iter().map(|frame| futures::FutureExt::boxed(self.in_frame::<bool>(frame, FOCUSED_SECRET, &[])));
+        let asked = frames
+            .iter()
+            .map(|frame| futures::FutureExt::boxed(self.in_frame::<bool>(frame, FOCUSED_SECRET, &[])));
         // A frame that leaves meanwhile has no focus.
         Ok(futures::future::join_all(asked).await.into_iter().any(|hides| hides.unwrap_or(false)))
     }

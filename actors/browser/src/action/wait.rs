@@ -115,7 +115,8 @@ impl Act<'_> {
     async fn shows(&self, text: &str) -> Result<bool, Error> {
         let (frames, _) = self.frames().await?;
         let args = [json!(text)];
-        let asked = frames.iter().map(|frame| futures::FutureExt::boxed(self.in_frame::<bool>(frame, SHOWS, &args)));
+        let asked =
+            frames.iter().map(|frame| futures::FutureExt::boxed(self.in_frame::<bool>(frame, SHOWS, &args)));
         // A frame that leaves meanwhile shows nothing.
         Ok(futures::future::join_all(asked).await.into_iter().any(|shows| shows.unwrap_or(false)))
     }

@@ -243,6 +243,7 @@ impl Chromium {
             Ok(Raw::Picture(picture)) => self.keep_picture(picture).await,
             Err(StepError::Browser(browser::Error::Cancelled { .. })) => Outcome::Cancelled,
             Err(StepError::Browser(error)) => Outcome::Failed(self.error(&error, &step.args)),
+            Err(StepError::Bug) => Outcome::Failed(own_error("internal", "the step ended in a bug", true)),
             Err(StepError::Shape(message)) => Outcome::Failed(own_error("internal", message, false)),
         }
     }
@@ -256,7 +257,7 @@ impl Chromium {
         let driven = tokio::task::spawn_blocking(move || {
             runtime.block_on(steps::run(&browser, &capability, &args, &call))
         });
-        driven.await.unwrap_or(Err(StepError::Shape("the step ended in a bug")))
+        driven.await.unwrap_or(Err(StepError::Bug))
     }
 
     fn redactor(&self) -> Redactor {

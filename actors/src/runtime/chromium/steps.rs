@@ -22,6 +22,8 @@ pub(super) enum StepError {
     Browser(Error),
     /// The args are not those of the capability, though they fit its schema; or the result can't be written.
     Shape(&'static str),
+    /// It panicked: nobody knows how far it came.
+    Bug,
 }
 
 impl From<Error> for StepError {

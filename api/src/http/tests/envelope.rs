@@ -10,7 +10,7 @@ use crate::openapi::routes;
 async fn every_operation_of_the_document_is_a_route_and_asks_for_a_token_first() {
     let server = Server::start().await;
     for (method, path, needs_token) in routes() {
-        let path = path.replace('{', "").replace('}', "");
+        let path = path.replace(['{', '}'], "");
         let method: Method = method.to_uppercase().parse().expect("a method");
         let ask = Ask { method, ..Ask::get(&path) };
         let reply = server.send(ask).await;

@@ -117,7 +117,7 @@ impl Reader {
         &self.1
     }
 
-    async fn to_end(mut self) -> String {
+    async fn rest(mut self) -> String {
         self.until("\0").await;
         self.1
     }
@@ -139,7 +139,7 @@ async fn s13_a_stream_replays_goes_live_resumes_and_ends_with_its_space() {
     first.until("\"kind\":\"completed\"").await;
     let mut second = Reader::open(&server, &agent, &format!("{events}?after_sequence=1"), Some(2)).await;
     server.post(&agent, &format!("{space}/close"), json!({})).await.expect(StatusCode::OK);
-    let (first, second) = (first.to_end().await, {
+    let (first, second) = (first.rest().await, {
         second.until("\0").await;
         second.1
     });
@@ -169,7 +169,7 @@ async fn f11_an_open_stream_ends_with_its_token() {
     );
     server.post(&server.operator, &revoke, json!({})).await.expect(StatusCode::OK);
     server.post(&server.operator, &format!("{space}/close"), json!({})).await.expect(StatusCode::OK);
-    let text = reader.to_end().await;
+    let text = reader.rest().await;
     assert!(text.contains("\"reason\":\"token_ended\"") && !text.contains("closed"), "{text}");
 }
 
@@ -189,7 +189,7 @@ async fn c16_a_slow_reader_is_cut_where_it_can_go_on() {
         }
     };
     tokio::time::timeout(Duration::from_secs(10), cut).await.expect("the slow reader is cut");
-    let text = slow.to_end().await;
+    let text = slow.rest().await;
     let read = ids(&text);
     assert_eq!(read, (1..=read.len() as u64).collect::<Vec<_>>(), "nothing was skipped");
     let end = format!("event: end\ndata: {{\"reason\":\"slow_reader\",\"last_id\":{}}}", read.len());
@@ -201,5 +201,5 @@ async fn a_stopping_server_ends_its_streams() {
     let server = Server::start().await;
     let reader = Reader::open(&server, &server.operator, "/api/v1/log", None).await;
     server.stopping.cancel();
-    assert!(reader.to_end().await.contains("\"reason\":\"server_stopping\""));
+    assert!(reader.rest().await.contains("\"reason\":\"server_stopping\""));
 }

@@ -1,6 +1,7 @@
 //! The surface as a whole, without a socket: the real door on a scripted runtime, a log in memory, real views.
 
 mod access;
+mod artifacts;
 mod envelope;
 mod events;
 mod tasks;
@@ -46,7 +47,7 @@ struct Server {
     operator: String,
     stopping: CancellationToken,
     _stop: DropGuard,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl Server {
@@ -73,7 +74,7 @@ impl Server {
             AppState { spaces: state_spaces, views, log, config, metrics, stopping: stopping.clone() };
         let operator = first_token(&spaces).await;
         let stop = stopping.clone().drop_guard();
-        Self { router: router(state.clone()), state, spaces, operator, stopping, _stop: stop, _dir: dir }
+        Self { router: router(state.clone()), state, spaces, operator, stopping, _stop: stop, dir }
     }
 
     /// The state that handlers see, anew.
@@ -130,7 +131,7 @@ impl Server {
     }
 }
 
-/// Three capabilities, which is all that these tests ask for.
+/// Three capabilities, which is all that these tests ask for; their own, so that the program's may change.
 fn catalogue() -> Arc<Catalogue> {
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
@@ -198,6 +199,7 @@ impl<'a> Ask<'a> {
         Self { method: Method::GET, path, headers: Vec::new(), body: Body::empty() }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "a body is made at the call")]
     fn post(path: &'a str, body: Value) -> Self {
         let ask = Self { method: Method::POST, body: Body::from(body.to_string()), ..Self::get(path) };
         ask.with("content-type", "application/json")

@@ -153,3 +153,17 @@ async fn a_read_waits_for_the_position_it_names_and_no_longer() {
         ask("-1").await.refused(422, "invalid_request");
     }
 }
+
+#[tokio::test]
+async fn an_event_carries_the_trace_of_the_request_that_led_to_it() {
+    let server = Server::start().await;
+    let (agent, space) = server.agent_with_space().await;
+    let trace_id = "0af7651916cd43dd8448eb211c80319c";
+    let tasks = format!("{space}/tasks");
+    let ask = Ask::post(&tasks, navigate("r-1", "")).by(&agent).with("prefer", "wait=10");
+    let ask = ask.with("traceparent", format!("00-{trace_id}-b7ad6b7169203331-01"));
+    server.send(ask).await.expect(StatusCode::OK);
+    let events = server.get(&agent, &format!("{space}/events")).await.expect(StatusCode::OK);
+    let queued = events.as_array().expect("a list").iter().find(|event| event["kind"] == "queued");
+    assert_eq!(queued.expect("it was queued")["trace_id"], trace_id);
+}
