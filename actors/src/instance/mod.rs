@@ -10,7 +10,7 @@
 //!
 //! The same shape as [`crate::space`]: [`command`], [`decide`](decide()), [`evolve`](evolve()), [`due`](due()), all pure.
 //! Back-off and the count of losses are the supervisor's; here is only what is recorded of them. The reservation
-//! itself is decided with its Space, in [`crate::space::open`].
+//! itself is decided with its Space, in [`crate::space::open()`].
 
 pub mod command;
 pub mod decide;

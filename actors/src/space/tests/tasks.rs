@@ -153,6 +153,8 @@ fn s12_the_key_of_the_args_is_needed_until_the_task_ends_and_no_longer() {
     let ended = given([running(), vec![completed(1)]].concat());
     assert!(!ended.state.live_keys().contains(&key));
     assert_eq!(ended.state.live_keys().len(), 1, "the key of the fingerprints stays");
+    let last = ended.state.space().and_then(|space| space.last_task.as_ref()).expect("it ended last");
+    assert_eq!(last.task.sealed_args, None, "not even sealed");
     let over = given([opened(), closed(CloseReason::Requested)]);
     assert_eq!(over.state.live_keys(), []);
 }
