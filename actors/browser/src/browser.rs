@@ -38,6 +38,7 @@ pub struct Browser {
     pub(crate) worlds: Mutex<HashMap<DocumentKey, i64>>,
     /// The last long text of each tab, for cursors.
     pub(crate) kept: Mutex<HashMap<TabId, Kept>>,
+    typed_secret: AtomicBool,
     version: String,
     sandbox: bool,
     stopping: AtomicBool,
@@ -67,6 +68,7 @@ impl Browser {
             hub,
             worlds: Mutex::default(),
             kept: Mutex::default(),
+            typed_secret: AtomicBool::new(false),
             version: String::new(),
             sandbox,
             stopping: AtomicBool::new(false),
@@ -161,6 +163,17 @@ impl Browser {
     /// Looks at the renderers: true if the kernel confines them all, `None` while there are none.
     pub async fn observe_sandbox(&self) -> Option<bool> {
         self.process.is_sandboxed().await
+    }
+
+    /// Whether text went, or may have gone, into a field that hides it since this was last asked.
+    ///
+    /// Tells also what a `fill` or `type_text` that failed left behind: mask its text all the same.
+    pub fn take_typed_secret(&self) -> bool {
+        self.typed_secret.swap(false, Ordering::AcqRel)
+    }
+
+    pub(crate) fn note_typed_secret(&self) {
+        self.typed_secret.store(true, Ordering::Release);
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

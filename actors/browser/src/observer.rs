@@ -1,12 +1,15 @@
 //! Folds each event of the browser into the state, and prepares every new page before its first request.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chromiumoxide_cdp::cdp::browser_protocol::emulation::{
     SetDeviceMetricsOverrideParams, SetFocusEmulationEnabledParams,
 };
+use chromiumoxide_cdp::cdp::browser_protocol::fetch;
+use chromiumoxide_cdp::cdp::browser_protocol::network::ErrorReason;
 use chromiumoxide_cdp::cdp::browser_protocol::page::{
-    EnableParams, HandleJavaScriptDialogParams, NavigateParams, SetLifecycleEventsEnabledParams,
+    CloseParams, EnableParams, HandleJavaScriptDialogParams, NavigateParams, SetLifecycleEventsEnabledParams,
 };
 use chromiumoxide_cdp::cdp::browser_protocol::target::{
     CloseTargetParams, FilterEntry, SetAutoAttachParams, TargetFilter,
@@ -21,6 +24,9 @@ use crate::reference::TabId;
 use crate::session::Session;
 use crate::state::{Attached, Hub, State, TABS_MAX};
 use crate::tab::{DialogInfo, DownloadNote, DownloadState, FrameState, OpenDialog, TEXT_CHARS_MAX, Tab, cut};
+
+/// How long a popup that is turned away may go without a request before it is closed.
+const TURN_AWAY_WAIT: Duration = Duration::from_millis(500);
 
 pub(crate) struct Observer {
     pub(crate) hub: Hub,
@@ -102,6 +108,12 @@ struct FrameNamed {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
+struct RequestPaused {
+    request_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Download {
     url: String,
     #[serde(default)]
@@ -143,6 +155,10 @@ impl Observer {
             ("Browser.downloadWillBegin", None) => {
                 let download: Download = serde_json::from_str(params)?;
                 self.hub.change(|state| state.note_download(refused(&download)));
+            }
+            ("Fetch.requestPaused", Some(session)) => {
+                let paused: RequestPaused = serde_json::from_str(params)?;
+                Self::fail_request(connection, session, paused.request_id);
             }
             (method, Some(session)) if method.starts_with("Page.") => {
                 self.fold_page(connection, method, session, params)?;
@@ -207,8 +223,7 @@ impl Observer {
             ("page", None) => {
                 let is_full = self.hub.change(|state| attach_page(state, session_id, &target_info));
                 if is_full {
-                    Session::browser(connection.clone())
-                        .post(&CloseTargetParams::new(target_info.target_id.to_string()));
+                    self.turn_away(connection, &session, target_info.target_id);
                     return;
                 }
                 self.prepare_page(&session);
@@ -227,6 +242,27 @@ impl Observer {
         // Last, and nothing above was waited for: a popup shares its opener's thread, and whoever waits for the
         // one while the other stands still waits for ever.
         session.post(&RunIfWaitingForDebuggerParams::default());
+    }
+
+    /// Closes a popup for which there is no room, before its first request.
+    ///
+    /// Its opener waits for it, so it has to run on: its requests are held (and then failed), and it is closed as
+    /// soon as it asks for something, or after a moment if it never does.
+    fn turn_away(&self, connection: &Connection, popup: &Session, target: Arc<str>) {
+        popup.post(&fetch::EnableParams::default());
+        popup.post(&RunIfWaitingForDebuggerParams::default());
+        let root = Session::browser(connection.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(TURN_AWAY_WAIT).await;
+            root.post(&CloseTargetParams::new(target.to_string()));
+        });
+    }
+
+    /// Only popups that were turned away have their requests held.
+    fn fail_request(connection: &Connection, session: &str, request: String) {
+        let session = Session::attached(connection.clone(), session.into());
+        session.post(&fetch::FailRequestParams::new(request, ErrorReason::BlockedByClient));
+        session.post(&CloseParams::default());
     }
 
     fn prepare_page(&self, session: &Session) {

@@ -40,6 +40,7 @@ async fn passwords_and_codes_are_never_shown_not_even_after_a_show_button() {
     assert!(text.contains("\"Open\" =\"plain\""), "{text}");
     let fill: FillArgs = args(json!({ "ref": ref_of(&text, "\"New\""), "text": "s3cret-marker" }));
     let filled = world.browser.fill(&fill, &call()).await.unwrap();
+    assert!(world.browser.take_typed_secret() && !world.browser.take_typed_secret());
     assert!(filled.typed_secret && !serde_json::to_string(&filled).unwrap().contains("typed_secret"));
     let plain: TypeArgs = args(json!({ "ref": ref_of(&text, "\"Open\""), "text": "x" }));
     assert!(!world.browser.type_text(&plain, &call()).await.unwrap().typed_secret);

@@ -76,13 +76,18 @@ async fn a_closed_active_tab_is_told_and_no_other_takes_its_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn popups_beyond_the_limit_are_closed_and_counted() {
-    let page = "<title>many</title><button onclick=\"for (let i = 0; i < 100; i++) window.open('/popup?' + i, '_blank', 'popup')\">Many</button>";
-    let world = world(&[("/", page), ("/popup", "<title>p</title>")]).await;
+async fn a_popup_beyond_the_limit_is_closed_before_its_first_request_and_counted() {
+    let world = world(&[("/", OPENER), ("/popup", "<title>popup</title>")]).await;
     world.open("/").await;
-    world.click_named("Many").await;
-    assert!(tabs(&world).await.len() <= 20);
-    assert_eq!(world.title().await, "many");
+    for _ in 1..20 {
+        world.browser.tab_new(&args(json!({ "background": true })), &call()).await.unwrap();
+    }
+    let clicked = world.click_named("\"Now\"").await;
+    assert_eq!((clicked.popups_refused, clicked.new_tabs.len(), tabs(&world).await.len()), (1, 0, 20));
+    assert_eq!(world.site.hits("/popup"), 0);
+    assert_eq!(world.click_named("\"Check\"").await.title, "still here");
+    let more = world.browser.tab_new(&args(json!({})), &call()).await.unwrap_err();
+    assert_eq!(more.code(), "invalid_args");
     world.end().await;
 }
 
@@ -90,8 +95,8 @@ async fn popups_beyond_the_limit_are_closed_and_counted() {
 async fn other_schemes_are_refused_for_agents_and_not_readable_when_a_page_goes_there() {
     let page = r#"<title>p</title><a href="file:///etc/passwd">File</a><a href="chrome://version">Chrome</a>
       <a href="view-source:http://127.0.0.1:{PORT}/">Source</a><a href="data:text/html,<title>d</title>leaked">Data</a>
-      <button onclick="location = URL.createObjectURL(new Blob(['<title>b</title>leaked'], { type: 'text/html' }))">Blob</button>
-      <button onclick="window.open(URL.createObjectURL(new Blob(['<title>b</title>leaked'], { type: 'text/html' })))">Popup</button>"#;
+      <button onclick="location = window.URL.createObjectURL(new Blob(['<title>b</title>leaked'], { type: 'text/html' }))">Blob</button>
+      <button onclick="window.open(window.URL.createObjectURL(new Blob(['<title>b</title>leaked'], { type: 'text/html' })))">Popup</button>"#;
     let world = world(&[("/", page)]).await;
     for url in [
         "file:///etc/passwd",
@@ -145,9 +150,9 @@ async fn history_and_reload_work() {
     assert_eq!((back.page.title.as_str(), back.page.navigated), ("a", true));
     let forward = world.browser.go_forward(&args(json!({})), &call()).await.unwrap();
     assert_eq!(forward.page.title, "b");
-    let hits = world.site.hits();
+    let hits = world.site.hits("/b");
     world.browser.reload(&args(json!({ "ignore_cache": true })), &call()).await.unwrap();
-    assert!(world.site.hits() > hits);
+    assert!(world.site.hits("/b") > hits);
     assert_eq!(
         world.browser.go_forward(&args(json!({})), &call()).await.unwrap_err().code(),
         "navigation_failed"

@@ -11,8 +11,8 @@ use crate::call::{ACTION_TIMEOUT, Call};
 use crate::connection::CallError;
 use crate::error::Error;
 
-/// Time in which a page that opens one dialog after another opens the next.
-const NEXT_DIALOG_WAIT: Duration = Duration::from_millis(60);
+/// How long the page's script may go on before the answer is told without its end.
+const TURN_WAIT: Duration = Duration::from_secs(1);
 
 impl Browser {
     /// Answers the open dialog.
@@ -47,7 +47,8 @@ impl Act<'_> {
                 Ok(_) | Err(CallError::Refused { .. } | CallError::Gone(_)) => {}
                 Err(error) => return Err(error.into()),
             }
-            self.pause(NEXT_DIALOG_WAIT).await;
+            // The page answers when its script has gone on to its end, or to the next dialog.
+            self.turn(TURN_WAIT).await;
             Ok(Effect::Done)
         };
         match self.run(work).await {

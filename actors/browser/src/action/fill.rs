@@ -58,6 +58,7 @@ impl Act<'_> {
         let prepared: Prepared = self.on(&element, EDIT, &[json!(args.text)]).await?;
         *hides = prepared.secret;
         if prepared.secret {
+            self.browser.note_typed_secret();
             self.browser.hub.state().secret_fields.insert(element.key.clone());
         }
         match prepared.mode {

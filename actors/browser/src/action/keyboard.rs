@@ -48,6 +48,9 @@ impl Act<'_> {
         self.to_front().await?;
         *hides =
             self.focus_for_keys(args.reference, &[Check::Visible, Check::Enabled, Check::Editable]).await?;
+        if *hides {
+            self.browser.note_typed_secret();
+        }
         self.note_sent(Sent::Some);
         // What no keyboard has is inserted as it is, in whole runs: a flag or a family is more than one character.
         let mut run = String::new();

@@ -1,8 +1,10 @@
 //! What an acting capability gives back: the page after it, and what came of it.
 
 use std::future::Future;
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use chromiumoxide_cdp::cdp::js_protocol::runtime::EvaluateParams;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::results::{Effect, PageState};
@@ -14,8 +16,9 @@ use crate::tab::DialogInfo;
 const SHOWN_WAIT: Duration = Duration::from_secs(5);
 const READ_WAIT: Duration = Duration::from_secs(3);
 
-/// Time in which a page that reacts at once begins to navigate or opens a tab.
-const REACTION_WAIT: Duration = Duration::from_millis(40);
+/// Time for a page that reacts by a timer of no length, and for one that works before it answers.
+const REACTION_WAIT: Duration = Duration::from_millis(20);
+const TURN_WAIT: Duration = Duration::from_millis(500);
 
 impl Act<'_> {
     /// Runs the work of an action and describes the page after it.
@@ -23,35 +26,36 @@ impl Act<'_> {
         &self,
         work: impl Future<Output = Result<Effect, Error>>,
     ) -> Result<PageState, Error> {
+        // Set when the work is finished: what is cut short after that is only the settling.
+        let finished: OnceLock<Effect> = OnceLock::new();
         let settled = async {
             let effect = work.await?;
+            finished.get_or_init(|| effect);
             self.settle().await;
             Ok(effect)
         };
-        match self.run(settled).await {
-            Ran::Finished(Ok(effect)) => Ok(self.page_state(effect, None).await),
-            Ran::Finished(Err(error)) => Err(self.failed(error).await),
-            Ran::Stopped(Stop::Dialog(_, dialog)) if self.sent() != Sent::Nothing => {
-                // What opened it runs until it is answered, so the input cannot be confirmed by the page itself.
-                let effect = if self.sent() == Sent::All { Effect::Done } else { Effect::SentUnconfirmed };
-                Ok(self.page_state(effect, Some(dialog)).await)
+        let ran = self.run(settled).await;
+        // A dialog holds up what opened it, so the page cannot confirm input that all went out before.
+        let told = if self.sent() == Sent::All { Effect::Done } else { Effect::SentUnconfirmed };
+        match (ran, finished.get().copied()) {
+            (Ran::Finished(Ok(effect)), _) => Ok(self.page_state(effect, None).await),
+            (Ran::Finished(Err(error)), _) => Err(self.failed(error).await),
+            (Ran::Stopped(Stop::Dialog(_, dialog)), effect) if self.sent() != Sent::Nothing => {
+                Ok(self.page_state(effect.unwrap_or(told), Some(dialog)).await)
             }
-            Ran::Stopped(Stop::Closed) if self.sent() != Sent::Nothing => {
-                Ok(PageState { closed: true, ..self.page_state(Effect::Done, None).await })
+            (Ran::Stopped(Stop::Closed), effect) if self.sent() != Sent::Nothing => {
+                let page = self.page_state(effect.unwrap_or(told), None).await;
+                Ok(PageState { closed: true, ..page })
             }
-            Ran::Stopped(Stop::Timeout) if self.sent() == Sent::All => {
-                // Only the settling was left.
-                self.browser.quiet(self.tab).await;
-                Ok(self.page_state(Effect::SentUnconfirmed, None).await)
-            }
-            Ran::Stopped(stop) => Err(self.stopped(stop).await),
+            (Ran::Stopped(Stop::Timeout), Some(effect)) => Ok(self.page_state(effect, None).await),
+            (Ran::Stopped(stop), _) => Err(self.stopped(stop).await),
         }
     }
 
     /// Gives the page a moment to react, and waits for a navigation that began.
     async fn settle(&self) {
-        // Events that the input caused are older than the answer to this.
         self.pause(REACTION_WAIT).await;
+        self.turn(TURN_WAIT).await;
         let navigates = |waiting_for_document: bool| {
             self.browser.hub.wait_for(move |state| {
                 let tab = state.tabs.get(&self.tab)?;
@@ -68,6 +72,13 @@ impl Act<'_> {
             // A page that takes longer is described as it is.
             let _ = timeout_at(enough.min(Instant::now() + READ_WAIT), navigates(true)).await;
         }
+    }
+
+    /// Waits until the page has had its turn: what it did at once is older than its answer.
+    pub(super) async fn turn(&self, time: Duration) {
+        let by = self.deadline.min(Instant::now() + time);
+        // A page that is busy or gone is described as it is.
+        let _ = self.page.call_raw(&EvaluateParams::new("0"), by).await;
     }
 
     fn has_navigated(&self) -> bool {

@@ -5,8 +5,7 @@
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use browser::args::*;
@@ -114,7 +113,7 @@ pub fn zombies_of(uid: u32) -> usize {
 /// A small web server on a free port of the loopback.
 pub struct Site {
     pub port: u16,
-    hits: Arc<AtomicUsize>,
+    hits: Arc<Mutex<Vec<String>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -135,7 +134,7 @@ impl Site {
             .map(|(path, page)| ((*path).to_owned(), page.replace("{PORT}", &port.to_string())))
             .collect();
         let pages = Arc::new(pages);
-        let hits = Arc::new(AtomicUsize::new(0));
+        let hits = Arc::new(Mutex::new(Vec::new()));
         let counted = hits.clone();
         let task = tokio::spawn(async move {
             loop {
@@ -146,7 +145,7 @@ impl Site {
                     let count = stream.read(&mut request).await.unwrap_or(0);
                     let text = String::from_utf8_lossy(&request[..count]).into_owned();
                     let path = text.split_whitespace().nth(1).unwrap_or("/").to_owned();
-                    hits.fetch_add(1, Ordering::SeqCst);
+                    hits.lock().unwrap().push(path.clone());
                     let answer = match pages.get(path.split('?').next().unwrap_or("/")).map(String::as_str) {
                         Some("SLOW") => {
                             let _ = stream.read(&mut request).await;
@@ -168,8 +167,9 @@ impl Site {
         format!("http://{host}:{}{path}", self.port)
     }
 
-    pub fn hits(&self) -> usize {
-        self.hits.load(Ordering::SeqCst)
+    /// How often a path was asked for.
+    pub fn hits(&self, path: &str) -> usize {
+        self.hits.lock().unwrap().iter().filter(|asked| *asked == path).count()
     }
 }
 
