@@ -98,6 +98,37 @@ async fn an_event_taken_out_or_two_swapped_are_refused_although_every_frame_is_g
     }
 }
 
+/// Changes a byte of the frame at `start`, `from_end` bytes before its end, and makes its checksum fit again.
+fn forge(path: &std::path::Path, start: usize, from_end: usize) {
+    let mut bytes = fs::read(path).expect("it reads");
+    let length = u32::from_le_bytes(bytes[start + 4..start + 8].try_into().expect("four bytes"));
+    let end = start + 12 + usize::try_from(length).expect("small");
+    bytes[end - from_end] ^= 1;
+    let checksum = crc32c::crc32c(&bytes[start..start + 8]);
+    let checksum = crc32c::crc32c_append(checksum, &bytes[start + 12..end]);
+    bytes[start + 8..start + 12].copy_from_slice(&checksum.to_le_bytes());
+    fs::write(path, bytes).expect("it writes");
+}
+
+#[tokio::test]
+async fn an_event_or_a_hash_changed_together_with_its_checksum_breaks_a_chain() {
+    let folder = temporary();
+    let log = open(folder.path());
+    fill(&log, 0..2).await;
+    log.close().await;
+    let path = segments(folder.path()).remove(0);
+    let good = fs::read(&path).expect("it reads");
+    let commit = good.windows(4).position(|window| window == b"\xb5cm\x01").expect("a commit");
+    // The last byte of the payload lies before the 32 bytes of the hash; a commit ends in the global hash.
+    for (start, from_end, says) in [(64, 33, "chain"), (64, 1, "chain"), (commit, 1, "commit")] {
+        forge(&path, start, from_end);
+        let (_, offset, what) = expect_damaged(SegmentLog::open(options(folder.path())));
+        assert!(what.contains(says), "{what}");
+        assert_eq!(offset, start as u64);
+        fs::write(&path, &good).expect("it writes");
+    }
+}
+
 #[tokio::test]
 async fn pages_that_a_power_cut_dropped_from_the_last_batch_are_a_torn_tail() {
     let folder = temporary();
