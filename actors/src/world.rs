@@ -65,6 +65,11 @@ impl Origin {
         Self { principal: Principal::System, trace_id: TraceId::default(), span: Span::none() }
     }
 
+    /// Whether nobody's request led here.
+    pub(crate) fn is_outside_any_trace(&self) -> bool {
+        self.trace_id == TraceId::default()
+    }
+
     /// The server itself, going on with what somebody else asked.
     pub(crate) fn on_behalf(&self) -> Self {
         Self { principal: Principal::System, ..self.clone() }

@@ -158,11 +158,12 @@ impl Message<Ask> for SpaceActor {
             Asked::Caller(..) | Asked::Server(_) => "ask_space",
             Asked::Look => "look",
         };
+        let asked_in = self.trace_of(ask.origin);
         let span = info_span!(
-            parent: &ask.origin.span, "space", otel.name = name, space.id = %self.slot.space,
+            parent: &asked_in.span, "space", otel.name = name, space.id = %self.slot.space,
             task.id = tracing::field::Empty, code = tracing::field::Empty
         );
-        let origin = Origin { span: span.clone(), ..ask.origin };
+        let origin = Origin { span: span.clone(), ..asked_in };
         let answer = self.answer(ask.asked, &origin).instrument(span.clone()).await;
         if let Err(rejection) = &answer {
             span.record("code", rejection.code());
@@ -176,6 +177,15 @@ impl Message<Ask> for SpaceActor {
 }
 
 impl SpaceActor {
+    /// What the server tells a Space outside any trace belongs to the trace of the task that waits for it.
+    fn trace_of(&self, origin: Origin) -> Origin {
+        if !origin.is_outside_any_trace() {
+            return origin;
+        }
+        let active = self.state.active_task().map(|active| active.task().task);
+        active.and_then(|task| self.slot.origin_of(task)).unwrap_or(origin)
+    }
+
     async fn answer(&mut self, asked: Asked, origin: &Origin) -> Result<Granted, Rejection> {
         let answer = match asked {
             Asked::Submit(by, submission) => self.submit(&by, &submission, origin).await.map(Some),
@@ -294,7 +304,11 @@ impl SpaceActor {
     /// What the directory and who waits must know of the state.
     fn tell_slot(&mut self) {
         use std::sync::atomic::Ordering::Relaxed;
-        self.slot.busy.store(self.state.active_task().is_some(), Relaxed);
+        let busy = self.state.active_task().is_some();
+        self.slot.busy.store(busy, Relaxed);
+        if !busy {
+            self.slot.forget_origin();
+        }
         self.slot.closed.store(matches!(self.state, SpaceState::Closed(_)), Relaxed);
         let Some(space) = self.state.space() else { return };
         self.slot.set_owner(space.workspace.clone(), space.owner.clone());

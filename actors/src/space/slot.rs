@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{actor::SpaceActor, summary::TaskSummary};
+use crate::world::Origin;
 
 /// How a task ended and where that is recorded, once it has.
 pub(crate) type Ended = Option<(TaskSummary, Position)>;
@@ -55,6 +56,7 @@ pub(crate) enum Incarnation {
 struct Hands {
     execution: Option<Execution>,
     waiters: Option<(TaskId, watch::Sender<Ended>)>,
+    asked: Option<(TaskId, Origin)>,
 }
 
 struct Execution {
@@ -123,6 +125,21 @@ impl Slot {
             execution.cancel_signalled = true;
             execution.cancel.cancel();
         }
+    }
+
+    /// Notes in which trace the active task was asked for: what the server does for it later belongs there too.
+    pub(crate) fn remember_origin(&self, task: TaskId, origin: Origin) {
+        self.hands.lock().asked = Some((task, origin));
+    }
+
+    /// In which trace this task was asked for, if this server heard it.
+    pub(crate) fn origin_of(&self, task: TaskId) -> Option<Origin> {
+        self.hands.lock().asked.as_ref().filter(|(asked, _)| *asked == task).map(|(_, origin)| origin.clone())
+    }
+
+    /// Lets go of a trace whose task has ended; its spans end with it.
+    pub(crate) fn forget_origin(&self) {
+        self.hands.lock().asked = None;
     }
 
     /// A wait for the end of the active task.

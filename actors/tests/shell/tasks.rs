@@ -7,9 +7,10 @@ use actors::{
     runtime::journal::Moment,
     space::summary::{SpaceStatus, TaskStatus},
 };
+use eventlog::{StreamId, TraceId};
 use futures::future::join_all;
 
-use crate::harness::{Server, code, ends, settle};
+use crate::harness::{Server, code, ends, settle, submit};
 
 #[tokio::test(start_paused = true)]
 async fn a_task_runs_in_one_append_before_the_call_and_one_after() {
@@ -39,6 +40,24 @@ async fn s08_fifty_submits_of_one_request_are_one_task_and_one_call() {
     assert_eq!(server.disk.begun().len(), 1);
     let other = server.submit(space, "same", "delay_ms=51").await;
     assert_eq!(other.unwrap_err(), Rejection::RequestIdConflict);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_waited_for_its_browser_stays_in_the_trace_of_its_submit() {
+    let server = Server::start().await;
+    let instance = server.instance().await;
+    let space = server.create(instance, None).await.unwrap().space.space;
+    let trace_id = TraceId([7; 16]);
+    let context = actors::Context { trace_id, ..server.system() };
+    let submitted = server.spaces.submit(&context, submit(space, "1", "delay_ms=20")).await.unwrap();
+    assert_eq!(submitted.task.status, TaskStatus::Queued, "the browser is not there yet");
+    submitted.ended.within(Duration::from_secs(60)).await.unwrap();
+    let events = server.disk.events().await;
+    let of_task = events
+        .iter()
+        .filter(|recorded| recorded.stream == StreamId::Space(space) && recorded.event.kind() != "opened");
+    let traces: Vec<_> = of_task.map(|recorded| recorded.metadata.trace_id).collect();
+    assert_eq!(traces, [trace_id; 3], "queued, started, completed");
 }
 
 #[tokio::test(start_paused = true)]

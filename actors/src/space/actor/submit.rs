@@ -39,7 +39,10 @@ impl SpaceActor {
             self.world.keys.destroy(key);
         }
         match decided? {
-            Decided::Queued(task) => self.granted(task, false),
+            Decided::Queued(task) => {
+                self.slot.remember_origin(task, origin.on_behalf());
+                self.granted(task, false)
+            }
             Decided::Repeated(task) => self.granted(task, true),
             Decided::Refused(rejection) => Err(rejection),
             Decided::Done => Err(Rejection::Internal),
