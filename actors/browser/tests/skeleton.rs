@@ -19,7 +19,6 @@ async fn a_page_is_opened_read_and_clicked_in_a_sandboxed_browser_that_leaves_no
     .await;
     let opened = world.open("/").await;
     assert_eq!((opened.page.title.as_str(), opened.http_status, opened.loaded), ("start", Some(200), true));
-    let text = world.snapshot().await;
     let clicked = world.click_named("\"Press me\"").await;
     assert_eq!((clicked.title.as_str(), clicked.effect), ("clicked true", Effect::Done));
     let followed = world.click_named("\"Next\"").await;
