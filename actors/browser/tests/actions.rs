@@ -63,9 +63,10 @@ async fn a_ref_of_a_node_that_is_gone_is_stale_and_nothing_else_is_clicked() {
     let stale = world.click(&doomed).await.unwrap_err();
     assert_eq!((stale.code(), stale.may_have_run()), ("stale_ref", false));
     let below = ref_of(&text, "\"Below\"");
-    // Another site is another process, whose node ids begin anew: each old id may be taken there.
+    // Another site is another process, whose node ids begin anew as they are read: old ids are taken again there.
     let other = world.site.url("localhost", "/other");
     world.browser.navigate(&args(json!({ "url": other })), &call()).await.unwrap();
+    world.snapshot().await;
     for reference in
         text.split_whitespace().filter(|word| word.starts_with('e') && word[1..].parse::<u32>().is_ok())
     {
