@@ -328,7 +328,9 @@ fn dispatch(connection: &Connection, listener: &mut impl Listener, frame: Frame)
     };
     let envelope: Envelope<'_> = match serde_json::from_slice(&frame) {
         Ok(envelope) => envelope,
-        Err(error) => return debug!(%error, "A message that is no envelope was dropped."),
+        Err(error) => {
+            return debug!(category = ?error.classify(), "A message that is no envelope was dropped.");
+        }
     };
     if let Some(method) = &envelope.method {
         let params = envelope.params.map_or("{}", RawValue::get);

@@ -83,6 +83,9 @@ impl Act<'_> {
             }
             Err(error) => return Err(stale(error)),
         };
+        // Node ids begin anew in another process. The events of a navigation come before later answers, so a ref
+        // that is still live now was live when its node was found.
+        self.key_of(reference)?;
         Ok(Element { reference, key, session, object })
     }
 

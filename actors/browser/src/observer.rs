@@ -123,7 +123,8 @@ struct Download {
 impl Listener for Observer {
     fn event(&mut self, connection: &Connection, event: Event<'_>) {
         if let Err(error) = self.fold(connection, event) {
-            debug!(method = event.method, %error, "An event had an unexpected shape.");
+            // What the decoder says may quote the page.
+            debug!(method = event.method, category = ?error.classify(), "An event had an unexpected shape.");
         }
     }
 

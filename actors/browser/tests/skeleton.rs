@@ -41,3 +41,12 @@ async fn a_browser_is_never_run_as_root_nor_on_a_profile_that_is_there() {
     assert!(matches!(Browser::launch(used.clone()).await, Err(LaunchError::Profile(_))));
     assert!(used.profile_dir.exists(), "what was there before is left alone");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trial_run_tells_version_and_sandbox_and_leaves_nothing() {
+    browser::adopt_orphans().unwrap();
+    let folder = tempfile::Builder::new().prefix("bs").tempdir().unwrap();
+    let probe = browser::probe(spec(&folder)).await.unwrap();
+    assert!(probe.sandbox_ok && probe.version.contains('/'), "{probe:?}");
+    assert!(!common::profile(&folder).exists());
+}

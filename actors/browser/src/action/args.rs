@@ -8,7 +8,7 @@ use crate::reference::{ElementRef, TabId};
 /// Defines the args of one capability, with the two that all have.
 macro_rules! args {
     ($(#[$meta:meta])* $name:ident { $($body:tt)* }) => {
-        #[derive(Debug, Clone, Deserialize, JsonSchema)]
+        #[derive(Clone, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         $(#[$meta])*
         pub struct $name {
@@ -20,6 +20,13 @@ macro_rules! args {
             #[serde(default)]
             #[schemars(range(min = 100, max = 60_000))]
             pub timeout_ms: Option<u32>,
+        }
+
+        // Args may hold passwords: they are never printed.
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
         }
     };
 }
@@ -408,4 +415,30 @@ args! {
     /// Takes nothing of its own.
     #[derive(Default)]
     PageArgs {}
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_schema_that_agents_see_carries_every_limit_and_takes_nothing_else() {
+        let schema = schemars::schema_for!(FillArgs).to_value();
+        assert_eq!(schema["additionalProperties"], json!(false));
+        assert_eq!(schema["required"], json!(["ref", "text"]));
+        assert_eq!(schema["properties"]["ref"]["pattern"], "^e[1-9][0-9]{0,6}$");
+        assert_eq!(schema["properties"]["text"]["maxLength"], 100_000);
+        assert_eq!(schema["properties"]["timeout_ms"]["minimum"], 100);
+        let unknown = json!({ "ref": "e1", "text": "x", "selector": "#a" });
+        assert!(serde_json::from_value::<FillArgs>(unknown).is_err());
+    }
+
+    #[test]
+    fn args_are_never_printed() {
+        let args: FillArgs =
+            serde_json::from_value(json!({ "ref": "e1", "text": "hunter2" })).expect("well formed");
+        assert_eq!(format!("{args:?}"), "FillArgs { .. }");
+    }
 }
