@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use actors::{
     Rejection,
-    runtime::journal::Moment,
+    runtime::{journal::Moment, scripted::StartScript},
     space::summary::{SpaceStatus, TaskStatus},
 };
 use eventlog::{StreamId, TraceId};
@@ -45,8 +45,8 @@ async fn s08_fifty_submits_of_one_request_are_one_task_and_one_call() {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_waited_for_its_browser_stays_in_the_trace_of_its_submit() {
     let server = Server::start().await;
-    let instance = server.instance().await;
-    let space = server.create(instance, None).await.unwrap().space.space;
+    server.scripted.script_starts([StartScript::After(Duration::from_secs(5))]);
+    let space = server.space().await;
     let trace_id = TraceId([7; 16]);
     let context = actors::Context { trace_id, ..server.system() };
     let submitted = server.spaces.submit(&context, submit(space, "1", "delay_ms=20")).await.unwrap();
