@@ -25,6 +25,9 @@ use crate::{
 
 /// At most so many events in one transaction.
 pub const BATCH_EVENTS_MAX: usize = 1_000;
+/// How long events are gathered for one transaction while no reader waits for them: a transaction for each event would
+/// take the cores from the commands.
+const GATHER_TIME: Duration = Duration::from_millis(5);
 /// How soon a refused batch is tried again, at first and at most.
 const RETRY_DELAY_MIN: Duration = Duration::from_millis(100);
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(5);
@@ -209,7 +212,8 @@ impl Projector {
     pub async fn catch_up(&mut self) -> Result<Position, ProjectorError> {
         let mut events = self.log.read_all(self.lowest().next());
         let stop = CancellationToken::new();
-        while let Some(batch) = self.next_batch(&mut events, &stop).await? {
+        while let Some(first) = next_event(&mut events, &stop).await? {
+            let batch = self.batch_from(first, &mut events).await;
             self.absorb(&batch).await?;
         }
         Ok(self.lowest())
@@ -220,25 +224,28 @@ impl Projector {
         self.reload().await?;
         let mut events = self.log.follow(self.lowest().next());
         self.report();
-        while let Some(batch) = self.next_batch(&mut events, stop).await? {
+        while let Some(first) = next_event(&mut events, stop).await? {
+            self.gather(first.position, stop).await;
+            let batch = self.batch_from(first, &mut events).await;
             self.absorb(&batch).await?;
             self.store.publish(|progress| progress.condition = Condition::Running);
         }
         Ok(())
     }
 
-    /// Waits for one event, then takes what is durable besides: big batches when behind, no delay when not.
-    async fn next_batch(
-        &self,
-        events: &mut Events,
-        stop: &CancellationToken,
-    ) -> Result<Option<Vec<RecordedEvent>>, ProjectorError> {
-        let first = tokio::select! {
-            biased;
-            () = stop.cancelled() => None,
-            event = events.next() => event.transpose()?,
-        };
-        let Some(first) = first else { return Ok(None) };
+    /// Lets more events come, unless a reader waits for this one.
+    async fn gather(&self, position: Position, stop: &CancellationToken) {
+        let mut wanted = self.store.wanted();
+        tokio::select! {
+            () = stop.cancelled() => {}
+            // The sender lives in the store, so this ends by a reader only.
+            _ = wanted.wait_for(|wanted| *wanted >= position) => {}
+            () = tokio::time::sleep(GATHER_TIME) => {}
+        }
+    }
+
+    /// The event and what is durable besides: big batches when behind.
+    async fn batch_from(&self, first: RecordedEvent, events: &mut Events) -> Vec<RecordedEvent> {
         let head = *self.log.durable_head().borrow();
         let mut last = first.position;
         let mut batch = vec![first];
@@ -252,7 +259,7 @@ impl Projector {
                 Some(Err(_)) | None => break,
             }
         }
-        Ok(Some(batch))
+        batch
     }
 
     pub(crate) async fn absorb(&mut self, batch: &[RecordedEvent]) -> Result<(), ProjectorError> {
@@ -331,6 +338,17 @@ impl Projector {
 }
 
 /// The chain of causes in one line.
+async fn next_event(
+    events: &mut Events,
+    stop: &CancellationToken,
+) -> Result<Option<RecordedEvent>, ReadError> {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => Ok(None),
+        event = events.next() => event.transpose(),
+    }
+}
+
 fn reason(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |line, cause| format!("{line}: {cause}"))

@@ -74,6 +74,7 @@ pub struct Store {
     writer: Pool<Db>,
     readers: Pool<Db>,
     progress: Arc<watch::Sender<Progress>>,
+    wanted: Arc<watch::Sender<Position>>,
 }
 
 impl Store {
@@ -107,7 +108,8 @@ impl Store {
             .await?;
         let checkpoint = checkpoint::lowest(&mut *writer.acquire().await?).await?;
         let (progress, _) = watch::channel(Progress::at(checkpoint));
-        Ok(Self { writer, readers, progress: Arc::new(progress) })
+        let (wanted, _) = watch::channel(Position::ZERO);
+        Ok(Self { writer, readers, progress: Arc::new(progress), wanted: Arc::new(wanted) })
     }
 
     /// Removes the views in the file `path`, which must not be open.
@@ -129,7 +131,7 @@ impl Store {
     /// What reads the views.
     #[must_use]
     pub fn views(&self) -> Views {
-        Views::new(self.readers.clone(), self.progress.subscribe())
+        Views::new(self.readers.clone(), self.progress.subscribe(), Arc::clone(&self.wanted))
     }
 
     /// How far the views are, and a notice of each change.
@@ -173,6 +175,11 @@ impl Store {
 
     pub(crate) const fn writer(&self) -> &Pool<Db> {
         &self.writer
+    }
+
+    /// The highest position that a reader waits for, or has waited for.
+    pub(crate) fn wanted(&self) -> watch::Receiver<Position> {
+        self.wanted.subscribe()
     }
 
     pub(crate) fn publish(&self, change: impl FnOnce(&mut Progress)) {

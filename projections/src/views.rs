@@ -80,11 +80,17 @@ pub struct SpaceFilter {
 pub struct Views {
     readers: Pool<Db>,
     progress: watch::Receiver<Progress>,
+    /// Where readers say what they wait for, so that the projector does not gather meanwhile.
+    wanted: Arc<watch::Sender<Position>>,
 }
 
 impl Views {
-    pub(crate) const fn new(readers: Pool<Db>, progress: watch::Receiver<Progress>) -> Self {
-        Self { readers, progress }
+    pub(crate) const fn new(
+        readers: Pool<Db>,
+        progress: watch::Receiver<Progress>,
+        wanted: Arc<watch::Sender<Position>>,
+    ) -> Self {
+        Self { readers, progress, wanted }
     }
 
     /// The position up to which every view has absorbed the log.
@@ -110,6 +116,11 @@ impl Views {
     /// # Errors
     /// [`WaitError`]; never a stale answer in silence. A stopped projector is told at once.
     pub async fn wait_for(&self, position: Position, deadline: Duration) -> Result<Position, WaitError> {
+        self.wanted.send_if_modified(|wanted| {
+            let rises = position > *wanted;
+            *wanted = position.max(*wanted);
+            rises
+        });
         let mut progress = self.progress.clone();
         let settled = progress.wait_for(|progress| {
             progress.checkpoint >= position || matches!(progress.condition, Condition::Stopped { .. })
