@@ -1,6 +1,6 @@
 //! Log lines to the standard error, traces to a collector where one is configured, and the metrics recorder.
 //!
-//! Every span has a trace id, with or without a collector: the id in an event must be the id of its request. What may
+//! Every request has a trace id, with or without a collector: the id in an event is the id of its request. What may
 //! reach a span, a metric or a line is ruled by type (`Redacted`), not here; here only the ends of the wires are joined.
 
 use std::time::Duration;
@@ -54,12 +54,16 @@ impl Telemetry {
     pub fn start(config: &Config) -> Result<Self, TelemetryError> {
         let provider = tracer_provider(config.otlp_endpoint.as_ref())?;
         opentelemetry::global::set_text_map_propagator(TraceContextPropagator::new());
-        let traces = tracing_opentelemetry::layer()
-            .with_tracer(provider.tracer("browserspace"))
-            .with_location(false)
-            .with_threads(false)
-            .with_tracked_inactivity(false)
-            .with_filter(quiet(Targets::new().with_default(tracing::Level::INFO)));
+        // Without a collector nobody would see the spans, and making them costs each task more than its rules do. The
+        // trace ids in the events do not need them.
+        let traces = config.otlp_endpoint.is_some().then(|| {
+            tracing_opentelemetry::layer()
+                .with_tracer(provider.tracer("browserspace"))
+                .with_location(false)
+                .with_threads(false)
+                .with_tracked_inactivity(false)
+                .with_filter(quiet(Targets::new().with_default(tracing::Level::INFO)))
+        });
         let lines = match config.log_format {
             LogFormat::Pretty => lines().compact().boxed(),
             LogFormat::Json => {
