@@ -29,7 +29,7 @@ pub enum Bundle {
     Trusted,
 }
 
-/// Which addresses the instance's browser may reach, beyond the floor that is always on.
+/// Which addresses the instance's browser may reach, as its operator wants it: recorded and shown, not enforced yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NetworkPolicy {

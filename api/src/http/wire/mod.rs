@@ -110,7 +110,7 @@ pub(crate) struct Instance {
     pub(crate) created_at: String,
 }
 
-/// Which addresses an instance's browser may reach, beyond the floor that is always on.
+/// Which addresses an instance's browser may reach, as its operator wants it: recorded and shown, not enforced yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = NetworkPolicy)]
 pub(crate) struct Policy {
