@@ -250,7 +250,14 @@ async fn await_end(
         signal: status.signal(),
     });
     exit.send_replace(Some(ended));
-    let sweep = move || (tree.lock().end(), std::fs::remove_dir_all(&profile_dir));
+    let sweep = move || {
+        let mut ended = true;
+        let deleted = process::remove_profile(&profile_dir, || {
+            ended = tree.lock().end();
+            Ok(())
+        });
+        (ended, deleted)
+    };
     match tokio::task::spawn_blocking(sweep).await {
         Ok((true, Ok(()))) => {}
         Ok((ended, deleted)) => {

@@ -48,7 +48,7 @@ pub use error::{Check, Error};
 pub use executable::find_executable;
 pub use launch::{Exit, LaunchError, LaunchSpec};
 pub use probe::{Probe, probe};
-pub use process::{ProcessIdentity, adopt_orphans, end_orphan, leftovers};
+pub use process::{ProcessIdentity, adopt_orphans, end_orphan, leftovers, remove_profile};
 pub use reference::ElementRef;
 pub use session::Session;
 pub use tab::{DialogInfo, DownloadNote, DownloadState, TabId, TabInfo, TabState};

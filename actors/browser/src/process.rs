@@ -21,6 +21,9 @@ pub(crate) const PROFILE_VARIABLE: &str = "BROWSERSPACE_PROFILE";
 /// How long the end of a killed process may take.
 const DEATH_WAIT: Duration = Duration::from_secs(3);
 
+/// How soon a profile that could not be removed is tried again.
+const SWEEP_PAUSE: Duration = Duration::from_millis(20);
+
 /// Which process, beyond doubt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessIdentity {
@@ -174,6 +177,26 @@ pub fn end_orphan(identity: &ProcessIdentity) -> io::Result<bool> {
     Ok(true)
 }
 
+/// Removes the profile of a browser that was ended; blocking.
+///
+/// A helper that was being born when its browser was ended may write into it for a moment yet, so `end` is called before
+/// each try, for as long as a process may take to die.
+///
+/// # Errors
+/// What `end` says, or why the folder is still there.
+pub fn remove_profile(profile_dir: &Path, mut end: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    let until = Instant::now() + DEATH_WAIT;
+    loop {
+        end()?;
+        match std::fs::remove_dir_all(profile_dir) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if Instant::now() > until => return Err(error),
+            Err(_) => std::thread::sleep(SWEEP_PAUSE),
+        }
+    }
+}
+
 fn kill(pid: i32, start_ticks: u64) -> io::Result<()> {
     let Some(raw) = rustix::process::Pid::from_raw(pid) else { return Ok(()) };
     let handle = match pidfd_open(raw, PidfdFlags::empty()) {
@@ -281,5 +304,24 @@ mod tests {
         assert!(foreign.try_wait().expect("asked").is_none(), "the foreign one runs on");
         foreign.kill().expect("killed");
         foreign.wait().expect("reaped");
+    }
+
+    #[test]
+    fn a_profile_that_resists_is_tried_again_after_its_processes_are_ended_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let profile = folder.path().join("profile");
+        // A file in its place can not be removed as a folder: the first try fails.
+        std::fs::write(&profile, "").expect("a file");
+        let mut ends = 0;
+        let removed = super::remove_profile(&profile, || {
+            ends += 1;
+            if ends == 2 {
+                std::fs::remove_file(&profile)?;
+                std::fs::create_dir(&profile)?;
+            }
+            Ok(())
+        });
+        assert!(removed.is_ok() && !profile.exists(), "{removed:?}");
+        assert_eq!(ends, 2);
     }
 }

@@ -81,18 +81,23 @@ fn end_one(path: &Path) -> io::Result<usize> {
         tracing::warn!("A record of a runtime can't be read.");
         return Ok(0);
     };
-    let mut ended = 0;
-    for process in browser::leftovers(&record.profile) {
-        if browser::end_orphan(&process)? {
-            ended += 1;
-        } else {
+    let mut ended = end_all(&record.profile)?;
+    let late = || end_all(&record.profile).map(|count| ended += count);
+    match browser::remove_profile(&record.profile, late) {
+        Ok(()) => fs::remove_file(path)?,
+        // Every start has a folder of its own, so what is left takes room and nothing else; the next start tries again.
+        Err(error) => tracing::warn!(%error, "The profile of an ended browser could not be removed."),
+    }
+    Ok(ended)
+}
+
+/// Ends every process that runs on this profile.
+fn end_all(profile: &Path) -> io::Result<usize> {
+    let leftovers = browser::leftovers(profile);
+    for process in &leftovers {
+        if !browser::end_orphan(process)? {
             return Err(io::Error::other("a browser of an earlier server does not end"));
         }
     }
-    match fs::remove_dir_all(&record.profile) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    fs::remove_file(path)?;
-    Ok(ended)
+    Ok(leftovers.len())
 }
