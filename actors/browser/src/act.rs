@@ -30,7 +30,7 @@ use crate::policy;
 use crate::reference::TabId;
 use crate::session::Session;
 use crate::state::State;
-use crate::tab::{DialogInfo, Tab};
+use crate::tab::{DialogInfo, Leaving, Tab};
 
 /// How long a page may take to answer the question whether it still answers.
 const PROBE_WAIT: Duration = Duration::from_millis(500);
@@ -190,6 +190,11 @@ impl Act<'_> {
         self.sent.fetch_max(sent as u8, Ordering::Relaxed);
     }
 
+    /// Notes that the page was kept from the press; it has seen the mouse all the same.
+    pub(crate) fn unsend(&self) {
+        self.sent.store(Sent::Some as u8, Ordering::Relaxed);
+    }
+
     pub(crate) fn sent(&self) -> Sent {
         match self.sent.load(Ordering::Relaxed) {
             0 => Sent::Nothing,
@@ -314,7 +319,7 @@ impl Browser {
             }
             let of_tab = state.sessions.iter().filter(|(_, attached)| attached.tab == tab);
             let sessions: Vec<Session> = of_tab.map(|(id, _)| self.session(id.clone())).collect();
-            (sessions, known.main_frame().is_none_or(|frame| !frame.loaded || frame.navigating))
+            (sessions, known.main_frame().is_none_or(|frame| !frame.loaded || frame.leaving != Leaving::No))
         };
         let quiet = futures::future::join_all(
             sessions.iter().map(|session| futures::FutureExt::boxed(calm(session, loading))),

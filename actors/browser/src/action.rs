@@ -9,6 +9,7 @@ mod keys;
 mod navigate;
 mod page_state;
 mod pointer;
+mod press;
 pub mod results;
 mod screenshot;
 mod tabs;

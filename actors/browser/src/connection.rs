@@ -13,6 +13,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use bytes::Bytes;
 use chromiumoxide_types::Command;
@@ -22,7 +23,7 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
+use tracing::{debug, trace};
 
 use crate::wire::{Envelope, Frame, MESSAGE_BYTES_MAX, Splitter, repair_surrogates};
 
@@ -180,7 +181,10 @@ impl Connection {
         if self.0.calls.send(message).await.is_err() {
             return Err(CallError::Gone(Gone::Closed));
         }
-        match answered.await {
+        let sent = Instant::now();
+        let answer = answered.await;
+        trace!(%method, took_us = micros(sent), "A command was answered.");
+        match answer {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(Failure::Gone(gone))) => Err(CallError::Gone(gone)),
             Ok(Err(Failure::TooLarge)) => Err(CallError::TooLarge { method: method.into_owned() }),
@@ -227,6 +231,11 @@ impl Connection {
             let _ = call.answer.send(result);
         }
     }
+}
+
+/// Whole microseconds since `then`.
+fn micros(then: Instant) -> u64 {
+    u64::try_from(then.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Removes a pending call when its future is dropped.

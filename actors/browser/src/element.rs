@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use chromiumoxide_cdp::cdp::browser_protocol::dom::{BackendNodeId, ScrollIntoViewIfNeededParams};
 use chromiumoxide_cdp::cdp::browser_protocol::page::BringToFrontParams;
+use chromiumoxide_cdp::cdp::js_protocol::runtime::{ReleaseObjectParams, RemoteObjectId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -18,8 +19,22 @@ use crate::frame::{On, PageFrame};
 use crate::reference::{ElementRef, Lookup, NodeKey};
 use crate::session::Session;
 
-const READY: &str = include_str!("js/ready.js");
-const AIM: &str = include_str!("js/aim.js");
+/// The source of a function that is called on an element, with what all of them know of elements in front of it.
+macro_rules! on_element {
+    ($file:literal) => {
+        concat!(
+            "function (...args) {\n",
+            include_str!("js/element.js"),
+            "return (",
+            include_str!($file),
+            ").apply(this, args);\n}"
+        )
+    };
+}
+
+pub(crate) const READY: &str = on_element!("js/ready.js");
+pub(crate) const WATCH: &str = on_element!("js/watch.js");
+const AIM: &str = on_element!("js/aim.js");
 const HOP: &str = include_str!("js/hop.js");
 
 /// Pause between two rounds of checks.
@@ -28,12 +43,19 @@ const ROUND_PAUSE: Duration = Duration::from_millis(60);
 /// Kept free before the deadline, so that the reason can still be told.
 const REPORT_RESERVE: Duration = Duration::from_millis(250);
 
-/// An element, resolved in our isolated world.
+/// An element, resolved in our isolated world. The page keeps its node until this is dropped.
 pub(crate) struct Element {
     pub(crate) reference: ElementRef,
     pub(crate) key: NodeKey,
     pub(crate) session: Session,
+    pub(crate) world: i64,
     pub(crate) object: String,
+}
+
+impl Drop for Element {
+    fn drop(&mut self) {
+        self.session.post(&ReleaseObjectParams::new(RemoteObjectId::new(self.object.clone())));
+    }
 }
 
 /// A point of the page, in CSS pixels of its viewport.
@@ -44,7 +66,7 @@ pub(crate) struct Spot {
 }
 
 #[derive(Deserialize)]
-struct Aimed {
+pub(crate) struct Aimed {
     #[serde(default)]
     gone: bool,
     #[serde(default)]
@@ -54,16 +76,37 @@ struct Aimed {
     covered: Option<String>,
 }
 
-/// Why an element is not ready.
-struct NotReady {
-    check: Check,
-    covered_by: Option<String>,
+/// A check that failed, as our functions say it.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Failed {
+    Gone,
+    Visible,
+    Enabled,
+    Editable,
+    Stable,
+    ReceivesEvents,
 }
 
-impl NotReady {
-    fn because(check: Check) -> Self {
-        Self { check, covered_by: None }
+impl Failed {
+    /// What this means for the element.
+    pub(crate) fn of(self, element: &Element, covered_by: Option<String>) -> Result<NotReady, Error> {
+        let check = match self {
+            Self::Gone => return Err(Error::StaleRef { reference: element.reference }),
+            Self::Visible => Check::Visible,
+            Self::Enabled => Check::Enabled,
+            Self::Editable => Check::Editable,
+            Self::Stable => Check::Stable,
+            Self::ReceivesEvents => Check::ReceivesEvents,
+        };
+        Ok(NotReady { check, covered_by })
     }
+}
+
+/// Why an element is not ready.
+pub(crate) struct NotReady {
+    pub(crate) check: Check,
+    pub(crate) covered_by: Option<String>,
 }
 
 impl Act<'_> {
@@ -72,21 +115,22 @@ impl Act<'_> {
         let key = self.key_of(reference)?;
         let stale = |error| stale(reference, error);
         let session = self.browser.session(key.session.clone());
-        let world = self.world(&key.session, &key.frame, &key.loader).await.map_err(stale)?;
+        let mut world = self.world(&key.session, &key.frame, &key.loader).await.map_err(stale)?;
         let object = match self.resolve(&session, key.node, world).await {
             Ok(object) => object,
             Err(CallError::Refused { .. }) => {
                 // Either the node or the world is gone; a fresh world tells which.
                 self.browser.worlds.lock().retain(|(of, ..), _| *of != key.session);
-                let world = self.world(&key.session, &key.frame, &key.loader).await.map_err(stale)?;
+                world = self.world(&key.session, &key.frame, &key.loader).await.map_err(stale)?;
                 self.resolve(&session, key.node, world).await.map_err(stale)?
             }
             Err(error) => return Err(stale(error)),
         };
+        let element = Element { reference, key, session, world, object };
         // Node ids begin anew in another process. The events of a navigation come before later answers, so a ref
         // that is still live now was live when its node was found.
         self.key_of(reference)?;
-        Ok(Element { reference, key, session, object })
+        Ok(element)
     }
 
     pub(crate) fn key_of(&self, reference: ElementRef) -> Result<NodeKey, Error> {
@@ -153,7 +197,7 @@ impl Act<'_> {
     }
 
     /// Pauses before the next round of checks, or ends with the reason if there is no time for one.
-    async fn round(&self, element: &Element, not_ready: NotReady) -> Result<(), Error> {
+    pub(crate) async fn round(&self, element: &Element, not_ready: NotReady) -> Result<(), Error> {
         let NotReady { check, covered_by } = not_ready;
         if Instant::now() + ROUND_PAUSE + REPORT_RESERVE >= self.deadline {
             return Err(Error::ElementNotActionable { reference: element.reference, check, covered_by });
@@ -162,17 +206,13 @@ impl Act<'_> {
         Ok(())
     }
 
-    async fn check(&self, element: &Element, checks: &[Check]) -> Result<Result<(), NotReady>, Error> {
-        let failed: Option<String> = self.on(element, READY, &[json!(checks)]).await?;
-        let check = match failed.as_deref() {
-            None => return Ok(Ok(())),
-            Some("gone") => return Err(Error::StaleRef { reference: element.reference }),
-            Some("visible") => Check::Visible,
-            Some("enabled") => Check::Enabled,
-            Some("editable") => Check::Editable,
-            Some(_) => Check::Stable,
-        };
-        Ok(Err(NotReady::because(check)))
+    pub(crate) async fn check(
+        &self,
+        element: &Element,
+        checks: &[Check],
+    ) -> Result<Result<(), NotReady>, Error> {
+        let failed: Option<Failed> = self.on(element, READY, &[json!(checks)]).await?;
+        failed.map_or(Ok(Ok(())), |failed| failed.of(element, None).map(Err))
     }
 
     pub(crate) async fn scroll_to(&self, element: &Element) -> Result<(), Error> {
@@ -195,6 +235,16 @@ impl Act<'_> {
     ) -> Result<Result<Spot, NotReady>, Error> {
         let args = position.map_or([Value::Null, Value::Null], |spot| [json!(spot.x), json!(spot.y)]);
         let aimed: Aimed = self.on(element, AIM, &args).await?;
+        self.in_page(element, aimed, force).await
+    }
+
+    /// From a point of the element's frame to the point of the page.
+    pub(crate) async fn in_page(
+        &self,
+        element: &Element,
+        aimed: Aimed,
+        force: bool,
+    ) -> Result<Result<Spot, NotReady>, Error> {
         let mut spot = match self.judge(element, aimed, force)? {
             Ok(spot) => spot,
             Err(not_ready) => return Ok(Err(not_ready)),

@@ -39,11 +39,13 @@ const ALWAYS: [&str; 28] = [
     "--disable-renderer-backgrounding",
 ];
 
-/// Parts of the browser that call home, or that put windows of their own over a page.
+/// Parts of the browser that call home, that put windows of their own over a page, or that let a page's timers wait
+/// for the next picture after each input: nobody watches, and an agent waits for what the page does.
 const DISABLED_FEATURES: &str = "--disable-features=Translate,MediaRouter,DialMediaRouteProvider,\
      OptimizationHints,OptimizationGuideModelDownloading,AutofillServerCommunication,\
      CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,\
-     SafeBrowsingEnhancedProtection,HttpsUpgrades,GlobalMediaControls,PaintHolding,DestroyProfileOnBrowserClose";
+     SafeBrowsingEnhancedProtection,HttpsUpgrades,GlobalMediaControls,PaintHolding,DestroyProfileOnBrowserClose,\
+     DeferRendererTasksAfterInput";
 
 pub(crate) fn arguments(spec: &LaunchSpec, sandbox: bool) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = ALWAYS.iter().map(OsString::from).collect();

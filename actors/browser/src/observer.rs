@@ -23,7 +23,9 @@ use crate::policy;
 use crate::reference::TabId;
 use crate::session::Session;
 use crate::state::{Attached, Hub, State, TABS_MAX};
-use crate::tab::{DialogInfo, DownloadNote, DownloadState, FrameState, OpenDialog, TEXT_CHARS_MAX, Tab, cut};
+use crate::tab::{
+    DialogInfo, DownloadNote, DownloadState, FrameState, Leaving, OpenDialog, TEXT_CHARS_MAX, Tab, cut,
+};
 
 /// How long a popup that is turned away may go without a request before it is closed.
 const TURN_AWAY_WAIT: Duration = Duration::from_millis(500);
@@ -103,6 +105,8 @@ struct FrameNamed {
     name: String,
     #[serde(default)]
     reason: String,
+    #[serde(default)]
+    disposition: String,
     loader_id: Option<Arc<str>>,
 }
 
@@ -193,17 +197,12 @@ impl Observer {
                 let frame: FrameNamed = serde_json::from_str(params)?;
                 self.change_tab(session, |tab| lived(tab, &frame));
             }
-            "Page.frameRequestedNavigation" | "Page.frameStartedNavigating" => {
+            "Page.frameRequestedNavigation"
+            | "Page.frameClearedScheduledNavigation"
+            | "Page.frameStartedNavigating"
+            | "Page.frameStoppedLoading" => {
                 let frame: FrameNamed = serde_json::from_str(params)?;
-                self.change_tab(session, |tab| {
-                    tab.frames.entry(frame.frame_id).or_default().navigating = true;
-                });
-            }
-            "Page.frameStoppedLoading" | "Page.frameClearedScheduledNavigation" => {
-                let frame: FrameNamed = serde_json::from_str(params)?;
-                self.change_tab(session, |tab| {
-                    tab.frames.entry(frame.frame_id).or_default().navigating = false;
-                });
+                self.change_tab(session, |tab| leaves(tab, method, frame));
             }
             "Page.frameDetached" => {
                 let frame: FrameNamed = serde_json::from_str(params)?;
@@ -410,7 +409,19 @@ fn moved_within(tab: &mut Tab, frame: &FrameNamed) {
     }
     let known = tab.frames.entry(frame.frame_id.clone()).or_default();
     known.url.clone_from(&frame.url);
-    known.navigating = false;
+    known.leaving = Leaving::No;
+}
+
+fn leaves(tab: &mut Tab, method: &str, frame: FrameNamed) {
+    let leaving = &mut tab.frames.entry(frame.frame_id).or_default().leaving;
+    *leaving = match (method, *leaving) {
+        // Of one that opens in another tab or as a download, this frame sees nothing more.
+        ("Page.frameRequestedNavigation", Leaving::No) if frame.disposition == "currentTab" => Leaving::Asked,
+        ("Page.frameClearedScheduledNavigation", Leaving::Asked) => Leaving::Handed,
+        ("Page.frameStartedNavigating", _) => Leaving::Begun,
+        ("Page.frameStoppedLoading", _) => Leaving::No,
+        (_, unchanged) => unchanged,
+    };
 }
 
 fn lived(tab: &mut Tab, event: &FrameNamed) {
@@ -424,7 +435,7 @@ fn lived(tab: &mut Tab, event: &FrameNamed) {
         *frame = FrameState {
             loader: event.loader_id.clone(),
             url: kept.url,
-            navigating: kept.navigating,
+            leaving: kept.leaving,
             ..FrameState::default()
         };
     }
@@ -432,7 +443,7 @@ fn lived(tab: &mut Tab, event: &FrameNamed) {
         "DOMContentLoaded" => frame.dom_ready = true,
         "load" => frame.loaded = true,
         "networkIdle" => frame.idle = true,
-        "commit" => frame.navigating = false,
+        "commit" => frame.leaving = Leaving::No,
         _ => {}
     }
 }

@@ -72,8 +72,20 @@ pub(crate) struct FrameState {
     pub(crate) dom_ready: bool,
     pub(crate) loaded: bool,
     pub(crate) idle: bool,
-    /// A navigation was asked for or has begun, and is neither shown nor given up.
-    pub(crate) navigating: bool,
+    pub(crate) leaving: Leaving,
+}
+
+/// Whether another document is to be shown in a frame.
+///
+/// The renderer tells that a navigation is asked for and that it no longer is; the browser tells that it has begun.
+/// Neither waits for the other: what the renderer is done with may have begun or may have been given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Leaving {
+    #[default]
+    No,
+    Asked,
+    Handed,
+    Begun,
 }
 
 /// What is known of one tab.

@@ -4,20 +4,24 @@ use std::future::Future;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use chromiumoxide_cdp::cdp::js_protocol::runtime::EvaluateParams;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::results::{Effect, PageState};
 use crate::act::{Act, Ran, Sent, Stop};
 use crate::error::Error;
-use crate::tab::DialogInfo;
+use crate::frame::On;
+use crate::state::State;
+use crate::tab::{DialogInfo, FrameState, Leaving};
 
-/// How long an action waits for a navigation that it caused to be shown, and then for its document to be read.
+const TURN: &str = include_str!("../js/turn.js");
+
+/// How long an action waits for a navigation that it caused to be shown, then for its document to be read; and before
+/// that for it to begin.
 const SHOWN_WAIT: Duration = Duration::from_secs(5);
 const READ_WAIT: Duration = Duration::from_secs(3);
+const HANDED_WAIT: Duration = Duration::from_millis(100);
 
-/// Time for a page that reacts by a timer of no length, and for one that works before it answers.
-const REACTION_WAIT: Duration = Duration::from_millis(20);
+/// Time for a page that works before it answers.
 const TURN_WAIT: Duration = Duration::from_millis(500);
 
 impl Act<'_> {
@@ -54,31 +58,42 @@ impl Act<'_> {
 
     /// Gives the page a moment to react, and waits for a navigation that began.
     async fn settle(&self) {
-        self.pause(REACTION_WAIT).await;
         self.turn(TURN_WAIT).await;
-        let navigates = |waiting_for_document: bool| {
-            self.browser.hub.wait_for(move |state| {
-                let tab = state.tabs.get(&self.tab)?;
-                let frame = tab.main_frame();
-                let is_busy = frame.is_some_and(|frame| {
-                    frame.navigating || (waiting_for_document && frame.loader.is_some() && !frame.dom_ready)
-                });
-                (!is_busy).then_some(())
-            })
-        };
         let enough = self.deadline - Duration::from_millis(100);
-        let shown = enough.min(Instant::now() + SHOWN_WAIT);
-        if timeout_at(shown, navigates(false)).await.is_ok() && self.has_navigated() {
+        // What the renderer has handed over begins at once, or never.
+        let handed = self.main_frame_is(|frame| frame.leaving != Leaving::Handed);
+        let _ = timeout_at(enough.min(Instant::now() + HANDED_WAIT), handed).await;
+        let stays = |frame: &FrameState| !matches!(frame.leaving, Leaving::Asked | Leaving::Begun);
+        let shown = self.main_frame_is(stays);
+        let is_shown = timeout_at(enough.min(Instant::now() + SHOWN_WAIT), shown).await.is_ok();
+        if is_shown && self.has_navigated() {
+            let read =
+                self.main_frame_is(|frame| stays(frame) && (frame.loader.is_none() || frame.dom_ready));
             // A page that takes longer is described as it is.
-            let _ = timeout_at(enough.min(Instant::now() + READ_WAIT), navigates(true)).await;
+            let _ = timeout_at(enough.min(Instant::now() + READ_WAIT), read).await;
         }
     }
 
-    /// Waits until the page has had its turn: what it did at once is older than its answer.
+    /// Waits until the tab's main frame is so.
+    async fn main_frame_is(&self, is_so: impl Fn(&FrameState) -> bool) {
+        let look = |state: &State| {
+            let frame = state.tabs.get(&self.tab)?.main_frame();
+            frame.is_none_or(&is_so).then_some(())
+        };
+        self.browser.hub.wait_for(look).await;
+    }
+
+    /// Waits until the page has had its turn: what it did at once, or by a timer of no length, is older than the
+    /// answer.
     pub(super) async fn turn(&self, time: Duration) {
-        let by = self.deadline.min(Instant::now() + time);
+        let turned = async {
+            let loader = self.browser.hub.state().tabs.get(&self.tab)?.main_frame()?.loader.clone()?;
+            let (session, frame) = (self.page.id()?, self.target.clone());
+            let world = self.world(session, &frame, &loader).await.ok()?;
+            self.apply::<()>(&self.page, &On::World(world), TURN, &[]).await.ok()
+        };
         // A page that is busy or gone is described as it is.
-        let _ = self.page.call_raw(&EvaluateParams::new("0"), by).await;
+        let _ = timeout_at(self.deadline.min(Instant::now() + time), turned).await;
     }
 
     fn has_navigated(&self) -> bool {
@@ -120,11 +135,7 @@ impl Act<'_> {
     }
 
     /// Waits until the state shows what is looked for, at most for `time`; true if it does.
-    pub(crate) async fn comes(
-        &self,
-        time: Duration,
-        mut shows: impl FnMut(&crate::state::State) -> bool,
-    ) -> bool {
+    pub(crate) async fn comes(&self, time: Duration, mut shows: impl FnMut(&State) -> bool) -> bool {
         timeout(time, self.browser.hub.wait_for(|state| shows(state).then_some(()))).await.is_ok()
     }
 }

@@ -3,26 +3,23 @@
 use chromiumoxide_cdp::cdp::browser_protocol::input::{
     DispatchMouseEventParams, DispatchMouseEventType, MouseButton,
 };
-use serde_json::json;
 
 use super::args::{Button, ClickArgs, ElementArgs, Modifier};
 use super::results::{Effect, PageState};
-use crate::act::{Act, Needs, Sent};
+use crate::act::{Needs, Sent};
 use crate::browser::Browser;
 use crate::call::{ACTION_TIMEOUT, Call};
-use crate::connection::CallError;
-use crate::element::{Element, Spot};
+use crate::element::Spot;
 use crate::error::{Check, Error};
-use crate::frame::On;
 
-const ARM: &str = include_str!("../js/arm.js");
 const FOCUS: &str = include_str!("../js/focus.js");
 
 impl Browser {
     /// Clicks an element.
     ///
     /// # Errors
-    /// [`Error::ElementNotActionable`] and [`Error::StaleRef`] before any input was sent.
+    /// [`Error::ElementNotActionable`] and [`Error::StaleRef`] before the page has seen a press; the mouse may have
+    /// been over the element by then.
     pub async fn click(&self, args: &ClickArgs, call: &Call) -> Result<PageState, Error> {
         let act = self.begin(args.tab, call.deadline(args.timeout_ms, ACTION_TIMEOUT), call, Needs::Page)?;
         act.act(act.click(args, 1)).await
@@ -89,56 +86,7 @@ impl Browser {
     }
 }
 
-impl Act<'_> {
-    async fn click(&self, args: &ClickArgs, count: i64) -> Result<Effect, Error> {
-        self.to_front().await?;
-        let element = self.element(args.reference).await?;
-        let checks: &[Check] =
-            if args.force { &[Check::Visible] } else { &[Check::Visible, Check::Enabled, Check::Stable] };
-        let position = args.position.map(|at| Spot { x: at.x, y: at.y });
-        let spot = self.aim(&element, checks, position, args.force).await?;
-        let armed = self.arm(&element).await?;
-        let moved = mouse(DispatchMouseEventType::MouseMoved, spot, args.button, 0, &args.modifiers);
-        self.note_sent(Sent::Some);
-        self.call(&moved).await?;
-        for number in 1..=count {
-            let pressed =
-                mouse(DispatchMouseEventType::MousePressed, spot, args.button, number, &args.modifiers);
-            let released =
-                mouse(DispatchMouseEventType::MouseReleased, spot, args.button, number, &args.modifiers);
-            // Both go out at once: a button is never left pressed, whatever happens in between.
-            let both = async {
-                let (pressed, released) = tokio::join!(self.call(&pressed), self.call(&released));
-                pressed.and(released)
-            };
-            self.note_sent(if number == count { Sent::All } else { Sent::Some });
-            both.await?;
-        }
-        self.confirm(&element, &armed).await
-    }
-
-    /// Makes the element count the input that reaches it.
-    async fn arm(&self, element: &Element) -> Result<String, Error> {
-        let types = json!(["mousedown", "pointerdown", "click", "auxclick", "contextmenu"]);
-        let on = On::Object(&element.object);
-        let armed = self.apply_raw(&element.session, &on, ARM, &[types], false).await;
-        let armed = armed.map_err(|error| crate::element::stale(element.reference, error))?;
-        armed.result.object_id.ok_or(Error::StaleRef { reference: element.reference })
-    }
-
-    async fn confirm(&self, element: &Element, armed: &str) -> Result<Effect, Error> {
-        let count = "function () { return this.count; }";
-        match self.apply::<u32>(&element.session, &On::Object(armed), count, &[]).await {
-            Ok(0) => Ok(Effect::SentUnconfirmed),
-            Ok(_) => Ok(Effect::Done),
-            // The document is gone: the click has led away from it.
-            Err(CallError::Refused { .. } | CallError::Gone(_)) => Ok(Effect::Done),
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
-fn mouse(
+pub(super) fn mouse(
     kind: DispatchMouseEventType,
     spot: Spot,
     button: Button,

@@ -10,11 +10,11 @@ use super::results::WaitResult;
 use crate::act::{Act, Needs};
 use crate::browser::Browser;
 use crate::call::{ACTION_TIMEOUT, Call};
+use crate::element::READY;
 use crate::error::Error;
 use crate::snapshot::text::{quote, squeeze};
 
 const SHOWS: &str = include_str!("../js/shows.js");
-const READY: &str = include_str!("../js/ready.js");
 
 /// Pause between two looks at the page.
 const LOOK_PAUSE: Duration = Duration::from_millis(150);
