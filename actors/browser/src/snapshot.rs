@@ -62,18 +62,21 @@ struct Taken {
 impl Act<'_> {
     async fn snapshot(&self, args: &SnapshotArgs) -> Result<PageSnapshot, Error> {
         let max_chars = args.max_chars.unwrap_or(SNAPSHOT_CHARS) as usize;
-        let (kept, from, frames) = match &args.cursor {
-            Some(cursor) => {
-                let (kept, from) = self.browser.kept_text(self.tab, cursor)?;
-                (kept, from, None)
-            }
-            None => {
-                let (lines, frames) = self.take(args).await?;
-                (self.browser.keep_text(self.tab, lines), 0, Some(frames))
+        let kept = async {
+            match &args.cursor {
+                Some(cursor) => {
+                    let (kept, from) = self.browser.kept_text(self.tab, cursor)?;
+                    Ok((kept, from, None))
+                }
+                None => {
+                    let (lines, frames) = self.take(args).await?;
+                    Ok::<_, Error>((self.browser.keep_text(self.tab, lines), 0, Some(frames)))
+                }
             }
         };
+        let (kept, (url, title)) = tokio::join!(kept, self.address());
+        let (kept, from, frames) = kept?;
         let part = kept.part(from, max_chars, "snapshot");
-        let (url, title) = self.address().await;
         Ok(PageSnapshot {
             tab: self.tab,
             url,
@@ -89,9 +92,12 @@ impl Act<'_> {
     /// All lines of the page, and the count of its frames.
     pub(crate) async fn take(&self, args: &SnapshotArgs) -> Result<(Vec<String>, usize), Error> {
         let root = args.root.map(|reference| self.key_of(reference)).transpose()?;
-        let (frames, missing) = self.frames().await?;
+        // The page's own tree is most of the work, and is asked for in the same breath as its frames.
+        let whole = GetFullAxTreeParams::default();
+        let (frames, own_tree) = tokio::join!(self.frames(), self.page.call_raw(&whole, self.deadline));
+        let (frames, missing) = frames?;
         let count = frames.len();
-        let taken = self.trees(frames).await?;
+        let taken = self.trees(frames, own_tree?).await;
         let secrets = self.secret_fields(&taken).await?;
         let render = Render {
             hub: self.browser.hub.clone(),
@@ -115,21 +121,15 @@ impl Act<'_> {
         }
     }
 
-    async fn trees(&self, frames: Vec<PageFrame>) -> Result<Vec<Taken>, Error> {
+    /// The trees of all frames, of which the page's own is there already.
+    async fn trees(&self, frames: Vec<PageFrame>, own_tree: Bytes) -> Vec<Taken> {
         let parents: HashMap<Arc<str>, PageFrame> =
             frames.iter().map(|f| (f.id.clone(), f.clone())).collect();
-        let page_session = self.page.id().cloned();
         let taken = frames.into_iter().map(|frame| {
-            let parents = &parents;
-            let is_page = Some(&frame.session) == page_session.as_ref();
+            let (parents, own_tree) = (&parents, &own_tree);
             async move {
-                let by = if is_page { self.deadline } else { self.deadline.min(Instant::now() + FRAME_WAIT) };
-                let session = self.browser.session(frame.session.clone());
-                let mut params = GetFullAxTreeParams::default();
-                if !frame.is_root {
-                    params.frame_id = Some(frame.id.to_string().into());
-                }
-                let tree = session.call_raw(&params, by).await;
+                let tree =
+                    if frame.id == self.target { Ok(own_tree.clone()) } else { self.tree(&frame).await };
                 let owner = match frame.parent.as_ref().and_then(|id| parents.get(id)) {
                     Some(parent) => self.owner(parent, &frame).await.ok(),
                     None => None,
@@ -137,17 +137,19 @@ impl Act<'_> {
                 (frame, tree, owner)
             }
         });
-        let mut all = Vec::new();
-        for (frame, tree, owner) in futures::future::join_all(taken).await {
-            let tree = match tree {
-                Ok(tree) => Some(tree),
-                Err(error) if *frame.id == *self.target => return Err(error.into()),
-                // A frame that leaves meanwhile or does not answer is named in the text.
-                Err(_) => None,
-            };
-            all.push(Taken { frame, tree, owner });
+        let all = futures::future::join_all(taken).await.into_iter();
+        // A frame that leaves meanwhile or does not answer is named in the text.
+        all.map(|(frame, tree, owner)| Taken { frame, tree: tree.ok(), owner }).collect()
+    }
+
+    async fn tree(&self, frame: &PageFrame) -> Result<Bytes, CallError> {
+        let is_page = Some(&frame.session) == self.page.id();
+        let by = if is_page { self.deadline } else { self.deadline.min(Instant::now() + FRAME_WAIT) };
+        let mut params = GetFullAxTreeParams::default();
+        if !frame.is_root {
+            params.frame_id = Some(frame.id.to_string().into());
         }
-        Ok(all)
+        self.browser.session(frame.session.clone()).call_raw(&params, by).await
     }
 
     /// The fields with a value that must not be shown.

@@ -15,6 +15,7 @@ use crate::act::{Act, Needs, Ran, Sent, Stop};
 use crate::browser::Browser;
 use crate::call::{Call, NAVIGATION_TIMEOUT};
 use crate::error::Error;
+use crate::frame::On;
 use crate::policy;
 use crate::state::State;
 
@@ -147,7 +148,9 @@ impl Act<'_> {
         let enough = self.deadline - Duration::from_millis(200);
         let by = enough.min(Instant::now() + LOAD_WAIT);
         let reached = self.browser.hub.wait_for(|state| self.has_reached(state, wait).then_some(()));
-        let loaded = timeout_at(by, reached).await.is_ok();
+        // Asked for while the page loads: right after, its thread is busy with drawing it.
+        let (loaded, http_status) = tokio::join!(timeout_at(by, reached), timeout_at(by, self.status()));
+        let loaded = loaded.is_ok();
         let is_failed = self
             .browser
             .hub
@@ -159,8 +162,7 @@ impl Act<'_> {
         if is_failed {
             return Err(Error::NavigationFailed { reason: "the page could not be shown".into() });
         }
-        let http_status = if loaded { self.status().await } else { None };
-        Ok(Arrival { http_status, loaded })
+        Ok(Arrival { http_status: http_status.ok().flatten(), loaded })
     }
 
     fn moved(&self, state: &State) -> bool {
@@ -178,9 +180,9 @@ impl Act<'_> {
     }
 
     async fn status(&self) -> Option<u16> {
-        let (frames, _) = self.frames().await.ok()?;
-        let frame = frames.first()?;
-        self.in_frame(frame, STATUS, &[]).await.ok().flatten()
+        let loader = self.browser.hub.state().tabs.get(&self.tab)?.main_frame()?.loader.clone()?;
+        let world = self.world(self.page.id()?, &self.target, &loader).await.ok()?;
+        self.apply(&self.page, &On::World(world), STATUS, &[]).await.ok().flatten()
     }
 
     /// Runs a navigation and describes where it arrived.
