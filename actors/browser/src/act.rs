@@ -35,11 +35,20 @@ use crate::tab::{DialogInfo, Leaving, Tab};
 /// How long a page may take to answer the question whether it still answers.
 const PROBE_WAIT: Duration = Duration::from_millis(500);
 
-/// How long stopping a script may take.
+/// How long stopping a script may take. One that runs is stopped in milliseconds.
 const TERMINATE_WAIT: Duration = Duration::from_millis(500);
+
+/// How long a page may take to answer once its script was stopped.
+const STOPPED_WAIT: Duration = Duration::from_secs(2);
+
+/// How long a page may be busy with work of the browser's own, like reading a hundred thousand nodes.
+const BUSY_WAIT: Duration = Duration::from_secs(6);
 
 /// How long closing a wedged tab may take before the browser is ended.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
+
+/// So many pages may crash one after the other before the browser itself counts as broken.
+const CRASHES_MAX: u32 = 4;
 
 /// After this long a dialog of a related tab counts as what holds a call up: the tabs may share a thread.
 const RELATED_DIALOG_WAIT: Duration = Duration::from_millis(700);
@@ -247,15 +256,16 @@ impl Act<'_> {
             Stop::Closed => {
                 Error::TabClosed { tab: Some(self.tab), tabs: self.browser.hub.state().list(), sent }
             }
+            Stop::Crashed if self.browser.end_if_barren().await => Error::RuntimeCrashed { sent },
             Stop::Crashed => Error::TabCrashed { tab: self.tab, sent },
             Stop::Gone if self.browser.is_stopping() && !sent => Error::RuntimeStopped,
             Stop::Gone => Error::RuntimeCrashed { sent },
             Stop::Timeout => {
-                self.browser.quiet(self.tab).await;
+                self.browser.quiet(self.tab, sent).await;
                 Error::TaskTimeout { sent }
             }
             Stop::Cancelled => {
-                self.browser.quiet(self.tab).await;
+                self.browser.quiet(self.tab, sent).await;
                 Error::Cancelled { sent }
             }
         }
@@ -306,7 +316,10 @@ fn related_dialog(state: &State, tab: TabId) -> Option<(TabId, DialogInfo)> {
 
 impl Browser {
     /// Brings a tab to rest after a timeout or a cancel, in bounded time.
-    pub(crate) async fn quiet(&self, tab: TabId) {
+    ///
+    /// A page that was not changed has nothing more to do for the call: one that is large stays busy for a while with
+    /// what it was asked, and is left to it.
+    pub(crate) async fn quiet(&self, tab: TabId, was_changed: bool) {
         let (sessions, loading) = {
             let state = self.hub.state();
             let Some(known) = state.tabs.get(&tab) else { return };
@@ -322,7 +335,7 @@ impl Browser {
             (sessions, known.main_frame().is_none_or(|frame| !frame.loaded || frame.leaving != Leaving::No))
         };
         let quiet = futures::future::join_all(
-            sessions.iter().map(|session| futures::FutureExt::boxed(calm(session, loading))),
+            sessions.iter().map(|session| futures::FutureExt::boxed(calm(session, loading, was_changed))),
         )
         .await;
         if quiet.into_iter().all(|quiet| quiet) || !self.hub.state().tabs.contains_key(&tab) {
@@ -330,6 +343,16 @@ impl Browser {
         }
         debug!(%tab, "A page did not come to rest; its tab is closed.");
         self.close_wedged(tab).await;
+    }
+
+    /// Ends a browser in which no page lives any more, so that another can take its place; true if it was so.
+    pub(crate) async fn end_if_barren(&self) -> bool {
+        let is_barren = self.hub.state().crashes_in_a_row >= CRASHES_MAX;
+        if is_barren {
+            warn!("One page after the other crashes; the browser is ended.");
+            self.process.kill().await;
+        }
+        is_barren
     }
 
     pub(crate) async fn close_wedged(&self, tab: TabId) {
@@ -345,23 +368,25 @@ impl Browser {
 }
 
 /// Stops what runs in one session; false if it does not answer afterwards.
-async fn calm(session: &Session, loading: bool) -> bool {
+async fn calm(session: &Session, loading: bool, was_changed: bool) -> bool {
     if loading {
         session.post(&StopLoadingParams::default());
     }
-    if answers(session).await {
+    if answers(session, PROBE_WAIT).await {
         return true;
     }
     // Only now: on an idle page this would end the next script, which nobody asked for.
     let until = Instant::now() + TERMINATE_WAIT;
-    // What counts is whether the page answers then.
-    let _ = session.call_raw(&TerminateExecutionParams::default(), until).await;
-    answers(session).await
+    // Script can be stopped at any moment; what does not even answer to that is the browser's own work, and ends.
+    match session.call_raw(&TerminateExecutionParams::default(), until).await {
+        Err(CallError::Overdue { .. }) => !was_changed || answers(session, BUSY_WAIT).await,
+        _ => answers(session, STOPPED_WAIT).await,
+    }
 }
 
-async fn answers(session: &Session) -> bool {
+async fn answers(session: &Session, time: Duration) -> bool {
     let probe = EvaluateParams::new("0");
-    match session.call_raw(&probe, Instant::now() + PROBE_WAIT).await {
+    match session.call_raw(&probe, Instant::now() + time).await {
         Err(CallError::Overdue { .. }) => false,
         // A session that is gone runs nothing.
         Ok(_) | Err(_) => true,

@@ -8,7 +8,9 @@ use std::time::Duration;
 use chromiumoxide_cdp::cdp::browser_protocol::browser::{
     CloseParams, GetVersionParams, SetDownloadBehaviorBehavior, SetDownloadBehaviorParams,
 };
-use chromiumoxide_cdp::cdp::browser_protocol::target::{CreateTargetParams, SetDiscoverTargetsParams};
+use chromiumoxide_cdp::cdp::browser_protocol::target::{
+    CloseTargetParams, CreateTargetParams, SetDiscoverTargetsParams,
+};
 use chromiumoxide_cdp::cdp::js_protocol::runtime::EvaluateParams;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -19,6 +21,7 @@ use crate::launch::{self, Exit, LaunchError, LaunchSpec, Process};
 use crate::observer::{Observer, auto_attach};
 use crate::process::ProcessIdentity;
 use crate::reference::TabId;
+use crate::secrets::Secrets;
 use crate::session::Session;
 use crate::snapshot::Kept;
 use crate::state::Hub;
@@ -38,7 +41,7 @@ pub struct Browser {
     pub(crate) worlds: Mutex<HashMap<DocumentKey, i64>>,
     /// The last long text of each tab, for cursors.
     pub(crate) kept: Mutex<HashMap<TabId, Kept>>,
-    typed_secret: AtomicBool,
+    pub(crate) secrets: Mutex<Secrets>,
     version: String,
     sandbox: bool,
     stopping: AtomicBool,
@@ -68,7 +71,7 @@ impl Browser {
             hub,
             worlds: Mutex::default(),
             kept: Mutex::default(),
-            typed_secret: AtomicBool::new(false),
+            secrets: Mutex::default(),
             version: String::new(),
             sandbox,
             stopping: AtomicBool::new(false),
@@ -117,7 +120,11 @@ impl Browser {
             Ok(None) => return Err(CallError::Gone(Gone::Closed)),
             Err(_) => return Err(CallError::Overdue { method: "Target.createTarget".into() }),
         };
-        self.prepared(tab, deadline).await?;
+        if let Err(error) = self.prepared(tab, deadline).await {
+            // Nobody knows of it yet.
+            self.root.post(&CloseTargetParams::new(target));
+            return Err(error);
+        }
         Ok(tab)
     }
 
@@ -165,15 +172,10 @@ impl Browser {
         self.process.is_sandboxed().await
     }
 
-    /// Whether text went, or may have gone, into a field that hides it since this was last asked.
-    ///
-    /// Tells also what a `fill` or `type_text` that failed left behind: mask its text all the same.
-    pub fn take_typed_secret(&self) -> bool {
-        self.typed_secret.swap(false, Ordering::AcqRel)
-    }
-
-    pub(crate) fn note_typed_secret(&self) {
-        self.typed_secret.store(true, Ordering::Release);
+    /// What went, or may have gone, into fields that hide it, with the number of its last change; `None` if that is
+    /// `version`. Mask these texts in whatever comes from the page, also in errors.
+    pub fn typed_secrets(&self, version: u64) -> Option<(Vec<String>, u64)> {
+        self.secrets.lock().since(version)
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

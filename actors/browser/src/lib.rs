@@ -33,6 +33,7 @@ mod probe;
 mod process;
 mod reference;
 mod sandbox;
+mod secrets;
 mod session;
 mod snapshot;
 mod state;

@@ -196,6 +196,9 @@ impl Observer {
             "Page.lifecycleEvent" => {
                 let frame: FrameNamed = serde_json::from_str(params)?;
                 self.change_tab(session, |tab| lived(tab, &frame));
+                if frame.name == "load" {
+                    self.hub.state().crashes_in_a_row = 0;
+                }
             }
             "Page.frameRequestedNavigation"
             | "Page.frameClearedScheduledNavigation"
@@ -275,10 +278,7 @@ impl Observer {
     fn detached(&self, connection: &Connection, session: &str) {
         let lost = self.hub.change(|state| match state.sessions.get(session).cloned() {
             Some(Attached { tab, parent: None, .. }) => state.remove_tab(tab),
-            Some(_) => {
-                state.remove_session(session);
-                vec![Arc::from(session)]
-            }
+            Some(_) => state.remove_frame_sessions(session),
             None => Vec::new(),
         });
         for session in lost {
@@ -301,6 +301,7 @@ impl Observer {
             // A crash of a cross-process frame leaves the page alive: its session is all that is lost.
             let is_page = state.sessions.get(session).is_some_and(|attached| attached.parent.is_none());
             state.forget(|key| &*key.session == session);
+            state.crashes_in_a_row += u32::from(is_page);
             if let Some(tab) =
                 state.tab_of(session).filter(|_| is_page).and_then(|id| state.tabs.get_mut(&id))
             {
@@ -309,8 +310,9 @@ impl Observer {
                 tab.dialog = None;
                 tab.frames.clear();
             }
+            // While nobody can look: who begins a call on what is shown after this must not lose it to this.
+            connection.fail_session(session, Gone::Crashed);
         });
-        connection.fail_session(session, Gone::Crashed);
     }
 
     fn dialog_opened(&self, connection: &Connection, session: &str, dialog: Dialog) {

@@ -39,6 +39,8 @@ pub(crate) struct State {
     pub(crate) downloads: VecDeque<(u64, DownloadNote)>,
     pub(crate) download_count: u64,
     pub(crate) popups_refused: u64,
+    /// Pages that crashed since one was last loaded.
+    pub(crate) crashes_in_a_row: u32,
     pub(crate) closed: bool,
 }
 
@@ -64,6 +66,21 @@ impl State {
         self.tabs.remove(&id);
         let lost: Vec<Arc<str>> =
             self.sessions.iter().filter(|(_, a)| a.tab == id).map(|(session, _)| session.clone()).collect();
+        for session in &lost {
+            self.remove_session(session);
+        }
+        lost
+    }
+
+    /// Removes the session of a cross-process frame, and those of the frames inside it: of theirs nobody tells.
+    pub(crate) fn remove_frame_sessions(&mut self, session: &str) -> Vec<Arc<str>> {
+        let mut lost: Vec<Arc<str>> = vec![Arc::from(session)];
+        let mut at = 0;
+        while let Some(parent) = lost.get(at).cloned() {
+            let inside = self.sessions.iter().filter(|(_, a)| a.parent.as_deref() == Some(&*parent));
+            lost.extend(inside.map(|(id, _)| id.clone()));
+            at += 1;
+        }
         for session in &lost {
             self.remove_session(session);
         }

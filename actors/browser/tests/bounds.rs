@@ -92,6 +92,42 @@ async fn a_crashed_page_is_told_and_a_navigation_revives_its_tab() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_page_too_large_to_be_read_in_time_is_not_taken_for_a_stuck_one() {
+    let page = "<title>large</title><script>document.write('<button>b</button>'.repeat(20000))</script>";
+    let world = world(&[("/", page)]).await;
+    world.open("/").await;
+    let late = world.browser.snapshot(&args(json!({ "timeout_ms": 300 })), &call()).await.unwrap_err();
+    assert_eq!((late.code(), late.may_have_run()), ("task_timeout", false));
+    let patient = world.browser.snapshot(&args(json!({ "timeout_ms": 60_000 })), &call()).await.unwrap();
+    assert_eq!((patient.title.as_str(), patient.node_count), ("large", 20_000));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_in_which_every_page_crashes_is_ended() {
+    let world = world(&[("/", LOOP)]).await;
+    let mut exit = world.browser.exited();
+    let navigate: NavigateArgs = args(json!({ "url": world.site.url("127.0.0.1", "/") }));
+    let main = world.browser.identity().pid;
+    for _ in 0..6 {
+        world.open("/").await;
+        kill_renderers(main);
+        let crashed = world.browser.snapshot(&SnapshotArgs::default(), &call()).await.unwrap_err();
+        assert_eq!(crashed.code(), "tab_crashed", "a page that loads in between begins a new count");
+    }
+    // No renderer can be started any more.
+    kill_zygotes(main);
+    kill_renderers(main);
+    let mut codes = Vec::new();
+    while codes.len() < 12 && codes.last() != Some(&"runtime_crashed") {
+        codes.push(world.browser.navigate(&navigate, &call()).await.unwrap_err().code());
+    }
+    assert_eq!(codes.last(), Some(&"runtime_crashed"), "{codes:?}");
+    assert!(exit.wait_for(Option::is_some).await.is_ok());
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_killed_browser_is_noticed_within_a_second_and_nothing_of_it_is_left() {
     let world = world(&[("/", LOOP)]).await;
     world.open("/").await;
@@ -137,6 +173,14 @@ fn signal(pid: i32) {
 
 /// Kills the renderers of one browser, found by their parents.
 fn kill_renderers(main: i32) {
+    kill_below(main, "--type=renderer");
+}
+
+fn kill_zygotes(main: i32) {
+    kill_below(main, "--type=zygote");
+}
+
+fn kill_below(main: i32, kind: &str) {
     let parent = |pid: i32| -> Option<i32> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
@@ -153,7 +197,7 @@ fn kill_renderers(main: i32) {
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
     for pid in pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
         let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        if is_below(pid) && String::from_utf8_lossy(&command).contains("--type=renderer") {
+        if is_below(pid) && String::from_utf8_lossy(&command).contains(kind) {
             signal(pid);
         }
     }

@@ -59,6 +59,10 @@ async fn nested_frames_of_other_sites_and_closed_shadow_roots_are_read_clicked_a
     assert!(content.contains("middle text") && content.contains("inner text"), "{content}");
     let wait: WaitArgs = args(json!({ "text": "Closed button" }));
     assert_eq!(world.browser.wait(&wait, &call()).await.unwrap().met, "text");
+    // A frame inside a frame that is gone is gone too.
+    world.open("/inner").await;
+    let plain = world.snapshot().await;
+    assert!(plain.contains("Inner field") && !plain.contains("could not be read"), "{plain}");
     world.end().await;
 }
 

@@ -147,9 +147,10 @@ async fn history_and_reload_work() {
     world.open("/a").await;
     world.open("/b").await;
     let back = world.browser.go_back(&args(json!({})), &call()).await.unwrap();
-    assert_eq!((back.page.title.as_str(), back.page.navigated), ("a", true));
+    assert_eq!((back.page.title.as_str(), back.page.navigated, back.loaded), ("a", true, true));
+    assert_eq!(back.http_status, Some(200));
     let forward = world.browser.go_forward(&args(json!({})), &call()).await.unwrap();
-    assert_eq!(forward.page.title, "b");
+    assert_eq!((forward.page.title.as_str(), forward.loaded), ("b", true));
     let hits = world.site.hits("/b");
     world.browser.reload(&args(json!({ "ignore_cache": true })), &call()).await.unwrap();
     assert!(world.site.hits("/b") > hits);

@@ -33,6 +33,7 @@ struct Pair {
 impl Pair {
     fn overhead_ms(&self) -> f64 {
         let warm = |samples: &[f64]| median(samples[WARM_UP_ROUNDS..].to_vec());
+        eprintln!("ours {:.2} raw {:.2}", warm(&self.ours), warm(&self.raw));
         warm(&self.ours) - warm(&self.raw)
     }
 }

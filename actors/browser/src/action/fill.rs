@@ -43,22 +43,19 @@ impl Browser {
     /// the element is no field or the text does not fit it.
     pub async fn fill(&self, args: &FillArgs, call: &Call) -> Result<PageState, Error> {
         let act = self.begin(args.tab, call.deadline(args.timeout_ms, ACTION_TIMEOUT), call, Needs::Page)?;
-        let mut hides = false;
-        let filled = act.act(act.fill(args, &mut hides)).await;
-        filled.map(|page| PageState { typed_secret: hides, ..page })
+        act.act(act.fill(args)).await
     }
 }
 
 impl Act<'_> {
-    async fn fill(&self, args: &FillArgs, hides: &mut bool) -> Result<Effect, Error> {
+    async fn fill(&self, args: &FillArgs) -> Result<Effect, Error> {
         self.to_front().await?;
         let element = self.element(args.reference).await?;
         self.ready(&element, &[Check::Visible, Check::Enabled, Check::Editable]).await?;
         self.scroll_to(&element).await?;
         let prepared: Prepared = self.on(&element, EDIT, &[json!(args.text)]).await?;
-        *hides = prepared.secret;
         if prepared.secret {
-            self.browser.note_typed_secret();
+            self.browser.secrets.lock().note(&args.text);
             self.browser.hub.state().secret_fields.insert(element.key.clone());
         }
         match prepared.mode {

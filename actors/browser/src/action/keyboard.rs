@@ -26,10 +26,7 @@ impl Browser {
     /// [`Error::ElementNotActionable`] and [`Error::StaleRef`] before any input was sent.
     pub async fn type_text(&self, args: &TypeArgs, call: &Call) -> Result<PageState, Error> {
         let act = self.begin(args.tab, call.deadline(args.timeout_ms, ACTION_TIMEOUT), call, Needs::Page)?;
-        // Known even if the typing is cut short: part of a secret is as secret.
-        let mut hides = false;
-        let typed = act.act(act.type_text(args, &mut hides)).await;
-        typed.map(|page| PageState { typed_secret: hides, ..page })
+        act.act(act.type_text(args)).await
     }
 
     /// Presses a key.
@@ -44,12 +41,12 @@ impl Browser {
 }
 
 impl Act<'_> {
-    async fn type_text(&self, args: &TypeArgs, hides: &mut bool) -> Result<Effect, Error> {
+    async fn type_text(&self, args: &TypeArgs) -> Result<Effect, Error> {
         self.to_front().await?;
-        *hides =
-            self.focus_for_keys(args.reference, &[Check::Visible, Check::Enabled, Check::Editable]).await?;
-        if *hides {
-            self.browser.note_typed_secret();
+        let checks = [Check::Visible, Check::Enabled, Check::Editable];
+        if self.focus_for_keys(args.reference, &checks).await? {
+            // Known even if the typing is cut short: part of a secret is as secret.
+            self.browser.secrets.lock().note(&args.text);
         }
         self.note_sent(Sent::Some);
         // What no keyboard has is inserted as it is, in whole runs: a flag or a family is more than one character.
@@ -76,20 +73,29 @@ impl Act<'_> {
 
     async fn press(&self, args: &PressArgs, key: &Key) -> Result<Effect, Error> {
         self.to_front().await?;
-        if args.reference.is_some() {
-            self.focus_for_keys(args.reference, &[]).await?;
-        }
+        // A key that types nothing tells nothing.
+        let types = key.text.is_some();
+        let hides = match args.reference {
+            Some(_) => self.focus_for_keys(args.reference, &[]).await?,
+            None => types && self.focused_secret().await?.is_some(),
+        };
         let modifiers = modifier_bits(&args.modifiers);
         for left in (0..args.count.unwrap_or(1)).rev() {
             self.note_sent(if left == 0 { Sent::All } else { Sent::Some });
             self.strike(key, modifiers).await?;
+        }
+        if types
+            && hides
+            && let Some(value) = self.focused_secret().await?
+        {
+            self.browser.secrets.lock().note_value(&value);
         }
         Ok(Effect::Done)
     }
 
     /// Gives the element the focus, if one is named; true if what has the focus hides what is typed.
     async fn focus_for_keys(&self, reference: Option<ElementRef>, checks: &[Check]) -> Result<bool, Error> {
-        let Some(reference) = reference else { return self.focus_is_secret().await };
+        let Some(reference) = reference else { return Ok(self.focused_secret().await?.is_some()) };
         let element = self.element(reference).await?;
         if !checks.is_empty() {
             self.ready(&element, checks).await?;
@@ -102,13 +108,14 @@ impl Act<'_> {
         Ok(hides)
     }
 
-    async fn focus_is_secret(&self) -> Result<bool, Error> {
+    /// The value of the focused field, if it hides what is typed.
+    async fn focused_secret(&self) -> Result<Option<String>, Error> {
         let (frames, _) = self.frames().await?;
-        let asked = frames
-            .iter()
-            .map(|frame| futures::FutureExt::boxed(self.in_frame::<bool>(frame, FOCUSED_SECRET, &[])));
+        let asked = frames.iter().map(|frame| {
+            futures::FutureExt::boxed(self.in_frame::<Option<String>>(frame, FOCUSED_SECRET, &[]))
+        });
         // A frame that leaves meanwhile has no focus.
-        Ok(futures::future::join_all(asked).await.into_iter().any(|hides| hides.unwrap_or(false)))
+        Ok(futures::future::join_all(asked).await.into_iter().find_map(|value| value.ok().flatten()))
     }
 
     pub(super) async fn insert(&self, run: &mut String) -> Result<(), Error> {

@@ -123,7 +123,6 @@ impl Act<'_> {
             downloads,
             closed: false,
             effect,
-            typed_secret: false,
         }
     }
 

@@ -42,9 +42,6 @@ pub struct PageState {
     pub closed: bool,
     /// Whether the input had its way.
     pub effect: Effect,
-    /// Whether text went into a field that hides it; the caller masks that text from now on.
-    #[serde(skip)]
-    pub typed_secret: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -12,6 +12,7 @@ use super::args::{LoadState, NavigateArgs, TabArgs, TabNewArgs};
 use super::results::TabList;
 use crate::browser::Browser;
 use crate::call::{Call, NAVIGATION_TIMEOUT};
+use crate::connection::{CallError, Gone};
 use crate::error::Error;
 use crate::observer::{Target, auto_attach};
 use crate::policy;
@@ -41,7 +42,12 @@ impl Browser {
         let mut create = CreateTargetParams::new("about:blank");
         create.background = Some(args.background);
         let tab = tokio::select! {
-            tab = self.open_tab(&create, deadline) => tab?,
+            tab = self.open_tab(&create, deadline) => match tab {
+                Err(CallError::Gone(Gone::Crashed)) if self.end_if_barren().await => {
+                    return Err(Error::RuntimeCrashed { sent: true });
+                }
+                tab => tab?,
+            },
             () = call.cancel.cancelled() => return Err(Error::Cancelled { sent: true }),
         };
         if !args.background {

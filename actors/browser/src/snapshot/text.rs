@@ -120,8 +120,14 @@ impl Kept {
     }
 }
 
+/// Bytes of the line inside a JSON string; RFC 8259, section 7.
 fn json_bytes(line: &str) -> usize {
-    line.len() + line.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
+    let written = |byte| match byte {
+        b'"' | b'\\' | b'\t' | b'\r' | b'\n' | 0x08 | 0x0c => 2,
+        0x00..0x20 => 6,
+        _ => 1,
+    };
+    line.bytes().map(written).sum()
 }
 
 impl Browser {
@@ -169,6 +175,14 @@ mod tests {
         assert_eq!(cut_between_characters("e\u{301}x", 1), "");
         assert_eq!(cut_between_characters("漢字", 1), "漢");
         assert_eq!(cut_between_characters("short", 9), "short");
+    }
+
+    #[test]
+    fn the_room_of_a_line_is_what_it_takes_as_json() {
+        for line in ["plain", "\"quoted\" \\", "\u{1}\u{8}\u{c}\u{1f}\t", "漢字 \u{7f}\u{2028}"] {
+            let written = serde_json::to_string(line).expect("a string can be written");
+            assert_eq!(json_bytes(line) + 2, written.len(), "{line:?}");
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ use eventlog::{
     event::{instance::LossReason, space::TaskError},
     id::ArtifactId,
 };
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -47,8 +47,6 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 const MESSAGE_BYTES_MAX: usize = 2_000;
 /// The most that an error says besides.
 const DETAILS_BYTES_MAX: usize = 16 * 1024;
-/// So many typed secrets are remembered by one browser; the oldest go first.
-const SECRETS_MAX: usize = 256;
 
 /// Starts Chromium.
 pub struct ChromiumFactory {
@@ -177,6 +175,14 @@ impl Drop for Uid {
     }
 }
 
+/// What was typed into fields that hide it, and what masks it.
+#[derive(Default)]
+struct Secrets {
+    redactor: Redactor,
+    texts: Vec<String>,
+    version: u64,
+}
+
 /// One start of Chromium.
 struct Chromium {
     browser: Arc<Browser>,
@@ -188,8 +194,7 @@ struct Chromium {
     artifacts: PathBuf,
     limits: Limits,
     ids: Arc<dyn IdSource>,
-    secrets: Mutex<Vec<String>>,
-    redactor: RwLock<Redactor>,
+    secrets: Mutex<Secrets>,
     /// Given back when the browser is gone and this is dropped.
     uid: Mutex<Option<Uid>>,
 }
@@ -226,17 +231,13 @@ impl Chromium {
             },
             ids: Arc::clone(&factory.ids),
             secrets: Mutex::default(),
-            redactor: RwLock::default(),
             uid: Mutex::new(uid),
         })
     }
 
     async fn run(&self, step: &Step, call: Call) -> Outcome {
         match self.drive(step, call).await {
-            Ok(Raw::Json { result, typed_secret }) => {
-                if typed_secret {
-                    self.remember_secret(&step.args);
-                }
+            Ok(Raw::Json(result)) => {
                 let result = self.redactor().bounded_json(result, RESULT_BYTES_MAX);
                 Outcome::Completed { result, artifacts: Vec::new() }
             }
@@ -260,28 +261,20 @@ impl Chromium {
         driven.await.unwrap_or(Err(StepError::Bug))
     }
 
-    fn redactor(&self) -> Redactor {
-        self.redactor.read().clone()
-    }
-
     /// Text that went into a field which hides it is masked wherever it turns up from now on.
-    fn remember_secret(&self, args: &Sensitive<Json>) {
-        let Some(text) = text_arg(args) else { return };
-        let mut secrets = self.secrets.lock();
-        if secrets.contains(&text) {
-            return;
+    fn redactor(&self) -> Redactor {
+        let mut known = self.secrets.lock();
+        if let Some((texts, version)) = self.browser.typed_secrets(known.version) {
+            *known = Secrets { redactor: Redactor::with_known(texts.iter().cloned()), texts, version };
         }
-        if secrets.len() >= SECRETS_MAX {
-            secrets.remove(0);
-        }
-        secrets.push(text);
-        *self.redactor.write() = Redactor::with_known(secrets.iter().cloned());
+        known.redactor.clone()
     }
 
     /// The page may say in its error what was just typed, and nobody knows yet whether that was secret.
     fn error(&self, error: &browser::Error, args: &Sensitive<Json>) -> TaskError {
-        let known = self.secrets.lock().iter().cloned().chain(text_arg(args)).collect::<Vec<_>>();
-        let redactor = Redactor::with_known(known);
+        let _ = self.redactor();
+        let known = self.secrets.lock().texts.clone();
+        let redactor = Redactor::with_known(known.into_iter().chain(text_arg(args)));
         TaskError {
             code: error.code().to_owned(),
             message: redactor.bounded_text(&error.to_string(), MESSAGE_BYTES_MAX),

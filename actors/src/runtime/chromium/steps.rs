@@ -7,11 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 /// What a step gave, before it is redacted.
 pub(super) enum Raw {
     /// Something that can be written down.
-    Json {
-        result: Json,
-        /// Whether text went into a field that hides it.
-        typed_secret: bool,
-    },
+    Json(Json),
     /// A picture, to be kept as a file.
     Picture(browser::results::Screenshot),
 }
@@ -44,16 +40,16 @@ pub(super) async fn run(
         "go_back" => json(browser.go_back(&args(a)?, call).await?),
         "go_forward" => json(browser.go_forward(&args(a)?, call).await?),
         "reload" => json(browser.reload(&args(a)?, call).await?),
-        "click" => page(browser.click(&args(a)?, call).await?),
-        "dblclick" => page(browser.dblclick(&args(a)?, call).await?),
-        "hover" => page(browser.hover(&args(a)?, call).await?),
-        "focus" => page(browser.focus(&args(a)?, call).await?),
-        "scroll_into_view" => page(browser.scroll_into_view(&args(a)?, call).await?),
-        "type" => page(browser.type_text(&args(a)?, call).await?),
-        "fill" => page(browser.fill(&args(a)?, call).await?),
-        "press" => page(browser.press(&args(a)?, call).await?),
+        "click" => json(browser.click(&args(a)?, call).await?),
+        "dblclick" => json(browser.dblclick(&args(a)?, call).await?),
+        "hover" => json(browser.hover(&args(a)?, call).await?),
+        "focus" => json(browser.focus(&args(a)?, call).await?),
+        "scroll_into_view" => json(browser.scroll_into_view(&args(a)?, call).await?),
+        "type" => json(browser.type_text(&args(a)?, call).await?),
+        "fill" => json(browser.fill(&args(a)?, call).await?),
+        "press" => json(browser.press(&args(a)?, call).await?),
         "wait" => json(browser.wait(&args(a)?, call).await?),
-        "dialog" => page(browser.dialog(&args(a)?, call).await?),
+        "dialog" => json(browser.dialog(&args(a)?, call).await?),
         "tab_new" => json(browser.tab_new(&args(a)?, call).await?),
         "tab_select" => json(browser.tab_select(&args(a)?).await?),
         "tab_close" => json(browser.tab_close(&args(a)?, call).await?),
@@ -74,14 +70,5 @@ fn args<T: DeserializeOwned>(args: &Sensitive<Json>) -> Result<T, StepError> {
 
 fn json(result: impl Serialize) -> Result<Raw, StepError> {
     let result = serde_json::to_value(result).map_err(|_| StepError::Shape("the result can't be written"))?;
-    Ok(Raw::Json { result, typed_secret: false })
-}
-
-#[allow(clippy::needless_pass_by_value, reason = "a step gives its result away")]
-fn page(state: browser::results::PageState) -> Result<Raw, StepError> {
-    let typed_secret = state.typed_secret;
-    match json(&state)? {
-        Raw::Json { result, .. } => Ok(Raw::Json { result, typed_secret }),
-        picture @ Raw::Picture(_) => Ok(picture),
-    }
+    Ok(Raw::Json(result))
 }
