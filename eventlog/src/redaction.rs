@@ -14,6 +14,7 @@
 
 mod field;
 mod known;
+mod outline;
 mod pattern;
 #[cfg(test)]
 mod tests;
@@ -223,6 +224,7 @@ impl Redactor {
     fn find(&self, text: &str) -> Vec<Range<usize>> {
         let mut spans = field::find(text);
         pattern::find(text, &mut spans);
+        outline::find(text, &mut spans);
         if let Some(known) = &self.known {
             spans.extend(known.find(text));
         }

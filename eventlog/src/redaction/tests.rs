@@ -41,6 +41,14 @@ fn only_the_secret_part_of_a_text_is_masked() {
         ("Cookie: sid=abc; theme=dark\nHost: x", "Cookie: [redacted]\nHost: x"),
         ("set-cookie: sid=abc; HttpOnly", "set-cookie: [redacted]"),
         ("document.cookie = \"sid=abc\";", "document.cookie = \"[redacted]\";"),
+        (
+            "text \"Set-Cookie:\"\n  text \"sess=a\\\"b\"\nlink \"x\"",
+            "text \"Set-Cookie:\"\n  text \"[redacted]\\\"b\"\nlink \"x\"",
+        ),
+        (
+            "cell \"Bearer\"\n cell \"abcd1234\"\n cell \"cookie:\"\n  cell \"a=b; c=d\"\n cell \"authorization:\"\ncell \"bearer x1\"",
+            "cell \"Bearer\"\n cell \"[redacted]\"\n cell \"cookie:\"\n  cell \"[redacted]\"\n cell \"authorization:\"\ncell \"bearer [redacted]\"",
+        ),
         ("ws://127.0.0.1:9222/devtools/page/AB now", "ws://[redacted] now"),
         ("vnc://10.0.0.1:5900", "vnc://[redacted]"),
         (r#"{"password":"a\"b","n":1}"#, r#"{"password":"[redacted]","n":1}"#),
@@ -77,6 +85,7 @@ fn harmless_text_stays_as_it_is() {
         "https://shop.example/@name?page=2&key=name#top",
         "Session: 10:00 to 11:00 in room 5",
         "Cookie: preferences",
+        "text \"Cookie:\"\ne4 button \"Accept all\"\ntext \"Authorization:\"\ntext \"Bearer\"\nlink \"tokens\"",
         "if (token == null) { password => 1 }",
         "task-list-of-the-disk-sk-folding-cubes-inside",
         "Unicode: 東京 \u{1F600} e\u{301}",
