@@ -92,6 +92,7 @@ pub(crate) enum Ran<T> {
 #[derive(Debug)]
 pub(crate) struct Before {
     pub(crate) navigations: u64,
+    refusals: u64,
     crashes: u32,
     pub(crate) tabs: BTreeSet<TabId>,
     pub(crate) downloads: u64,
@@ -153,6 +154,7 @@ impl Browser {
             deadline,
             before: Before {
                 navigations: tab.navigations,
+                refusals: tab.refusals,
                 crashes: tab.crashes,
                 tabs: state.tabs.keys().copied().collect(),
                 downloads: state.download_count,
@@ -286,10 +288,19 @@ impl Act<'_> {
     /// The result of a call that only reads.
     pub(crate) async fn read<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         match self.run(work).await {
+            // Events come before later answers: what was shown while this was read is known by now.
+            Ran::Finished(Ok(_)) if self.has_shown_refused() => {
+                Err(Error::BlockedByPolicy { rule: "scheme" })
+            }
             Ran::Finished(Ok(result)) => Ok(result),
             Ran::Finished(Err(error)) => Err(self.failed(error).await),
             Ran::Stopped(stop) => Err(self.stopped(stop).await),
         }
+    }
+
+    fn has_shown_refused(&self) -> bool {
+        let state = self.browser.hub.state();
+        state.tabs.get(&self.tab).is_some_and(|tab| tab.refusals > self.before.refusals)
     }
 
     /// Waits, but not past the deadline.

@@ -138,7 +138,10 @@ impl Act<'_> {
                 Err(_) => missing = true,
             }
         }
-        frames.retain(|frame: &PageFrame| policy::may_show_inside(&frame.url));
+        frames.retain(|frame: &PageFrame| match frame.parent {
+            None => policy::may_show(&frame.url),
+            Some(_) => policy::may_show_inside(&frame.url),
+        });
         Ok((frames, missing))
     }
 

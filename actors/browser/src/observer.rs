@@ -16,7 +16,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::target::{
 };
 use chromiumoxide_cdp::cdp::js_protocol::runtime::RunIfWaitingForDebuggerParams;
 use serde::Deserialize;
-use tracing::debug;
+use tracing::{debug, trace};
 
 use crate::connection::{Connection, Event, Gone, Listener};
 use crate::policy;
@@ -126,6 +126,7 @@ struct Download {
 
 impl Listener for Observer {
     fn event(&mut self, connection: &Connection, event: Event<'_>) {
+        trace!(method = event.method, "An event came.");
         if let Err(error) = self.fold(connection, event) {
             // What the decoder says may quote the page.
             debug!(method = event.method, category = ?error.classify(), "An event had an unexpected shape.");
@@ -352,6 +353,7 @@ impl Observer {
                 tab.url = cut(&frame.url, TEXT_CHARS_MAX);
             }
             let refused = is_main && !policy::may_show(&frame.url);
+            tab.refusals += u64::from(refused);
             let known = FrameState { loader: Some(frame.loader_id), url: frame.url, ..FrameState::default() };
             tab.frames.insert(frame.id, known);
             refused.then_some(())

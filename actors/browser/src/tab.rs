@@ -107,6 +107,8 @@ pub(crate) struct Tab {
     pub(crate) auto_answered: Option<DialogInfo>,
     /// How often the main frame showed another document or address.
     pub(crate) navigations: u64,
+    /// How often it showed what may not be read.
+    pub(crate) refusals: u64,
     pub(crate) frames: HashMap<Arc<str>, FrameState>,
 }
 
@@ -124,6 +126,7 @@ impl Tab {
             dialog: None,
             auto_answered: None,
             navigations: 0,
+            refusals: 0,
             frames: HashMap::new(),
         }
     }

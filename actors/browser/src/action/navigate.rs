@@ -34,6 +34,8 @@ const DOWNLOAD_WAIT: Duration = Duration::from_secs(1);
 struct Arrival {
     http_status: Option<u16>,
     loaded: bool,
+    /// The tab's address and title were asked for since.
+    is_described: bool,
 }
 
 #[derive(Deserialize)]
@@ -102,7 +104,7 @@ impl Act<'_> {
         let navigated: Navigated = self.fetch(&self.page, &NavigateParams::new(url)).await?;
         if navigated.is_download {
             self.comes(DOWNLOAD_WAIT, |state| state.download_count > self.before.downloads).await;
-            return Ok(Arrival { http_status: None, loaded: true });
+            return Ok(Arrival { http_status: None, loaded: true, is_described: false });
         }
         if let Some(reason) = navigated.error_text.filter(|text| !text.is_empty()) {
             return Err(match reason.as_str() {
@@ -114,7 +116,7 @@ impl Act<'_> {
         }
         if navigated.loader_id.is_none() {
             // The same document at another address: there is nothing to load.
-            return Ok(Arrival { http_status: None, loaded: true });
+            return Ok(Arrival { http_status: None, loaded: true, is_described: false });
         }
         self.shown(wait).await
     }
@@ -148,9 +150,13 @@ impl Act<'_> {
         let enough = self.deadline - Duration::from_millis(200);
         let by = enough.min(Instant::now() + LOAD_WAIT);
         let reached = self.browser.hub.wait_for(|state| self.has_reached(state, wait).then_some(()));
+        let reached = async {
+            let reached = timeout_at(by, reached).await.is_ok();
+            self.browser.refresh_tabs().await;
+            reached
+        };
         // Asked for while the page loads: right after, its thread is busy with drawing it.
-        let (loaded, http_status) = tokio::join!(timeout_at(by, reached), timeout_at(by, self.status()));
-        let loaded = loaded.is_ok();
+        let (loaded, http_status) = tokio::join!(reached, timeout_at(by, self.status()));
         let is_failed = self
             .browser
             .hub
@@ -162,7 +168,7 @@ impl Act<'_> {
         if is_failed {
             return Err(Error::NavigationFailed { reason: "the page could not be shown".into() });
         }
-        Ok(Arrival { http_status: http_status.ok().flatten(), loaded })
+        Ok(Arrival { http_status: http_status.ok().flatten(), loaded, is_described: true })
     }
 
     fn moved(&self, state: &State) -> bool {
@@ -194,11 +200,15 @@ impl Act<'_> {
             Ran::Finished(Ok(arrival)) => (arrival, None),
             Ran::Finished(Err(error)) => return Err(self.failed(error).await),
             Ran::Stopped(Stop::Dialog(_, dialog)) if self.sent() != Sent::Nothing => {
-                (Arrival { http_status: None, loaded: false }, Some(dialog))
+                (Arrival { http_status: None, loaded: false, is_described: false }, Some(dialog))
             }
             Ran::Stopped(stop) => return Err(self.stopped(stop).await),
         };
-        let page = self.page_state(Effect::Done, dialog).await;
+        let page = if arrival.is_described {
+            self.known_state(Effect::Done, dialog)
+        } else {
+            self.page_state(Effect::Done, dialog).await
+        };
         Ok(NavigateResult { page, http_status: arrival.http_status, loaded: arrival.loaded })
     }
 }

@@ -103,7 +103,13 @@ impl Act<'_> {
 
     /// Describes the page as it is now.
     pub(crate) async fn page_state(&self, effect: Effect, dialog: Option<DialogInfo>) -> PageState {
-        let (url, title) = self.address().await;
+        self.browser.refresh_tabs().await;
+        self.known_state(effect, dialog)
+    }
+
+    /// The same with the address and title as they were last reported.
+    pub(crate) fn known_state(&self, effect: Effect, dialog: Option<DialogInfo>) -> PageState {
+        let (url, title) = self.known_address();
         let navigated = self.has_navigated();
         let mut state = self.browser.hub.state();
         let new = state.list().into_iter().filter(|tab| !self.before.tabs.contains(&tab.tab));
@@ -129,6 +135,10 @@ impl Act<'_> {
     /// The address and title of the tab. The browser process answers, so a busy page does not matter.
     pub(crate) async fn address(&self) -> (String, String) {
         self.browser.refresh_tabs().await;
+        self.known_address()
+    }
+
+    fn known_address(&self) -> (String, String) {
         let state = self.browser.hub.state();
         state.tabs.get(&self.tab).map_or_else(Default::default, |tab| (tab.url.clone(), tab.title.clone()))
     }

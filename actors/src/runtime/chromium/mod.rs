@@ -249,15 +249,11 @@ impl Chromium {
         }
     }
 
-    /// The step on a thread of its own: a future over the whole catalogue is more than the compiler can prove to be
-    /// `Send`. There is one step at a time for each browser, so there are never more threads than busy Spaces; and a
-    /// caller that stops listening does not cut a step in two.
+    /// The step as a task of its own: a caller that stops listening does not cut it in two, and a bug in it ends there.
     async fn drive(&self, step: &Step, call: Call) -> Result<Raw, StepError> {
         let (browser, capability) = (Arc::clone(&self.browser), step.capability.clone());
-        let (args, runtime) = (step.args.clone(), tokio::runtime::Handle::current());
-        let driven = tokio::task::spawn_blocking(move || {
-            runtime.block_on(steps::run(&browser, &capability, &args, &call))
-        });
+        let args = step.args.clone();
+        let driven = tokio::spawn(async move { steps::run(&browser, &capability, &args, &call).await });
         driven.await.unwrap_or(Err(StepError::Bug))
     }
 
