@@ -54,8 +54,7 @@ function (checks, px, py, presses, { force, scrolled, still }) {
     judged = true;
     if (watch.refused) {
       event.stopImmediatePropagation();
-      // Prevented pointer events would take the mouse events with them, and the click would still come.
-      if (!event.type.startsWith('pointer')) event.preventDefault();
+      event.preventDefault();
     }
     if (event.type !== 'pointerup') return;
     released += 1;
