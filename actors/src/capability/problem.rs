@@ -10,11 +10,6 @@ const LISTED_BYTES_MAX: usize = 512;
 
 /// One line for one problem: JSON pointer (RFC 6901), then what is wrong there by `schema`, the whole one.
 pub(super) fn describe(error: &ValidationError<'_>, schema: &Json) -> String {
-    if let Kind::AnyOf { context } | Kind::OneOfNotValid { context } = error.kind()
-        && let Some(inner) = only_form(error, schema).and_then(|form| context.get(form)?.first())
-    {
-        return describe(inner, schema);
-    }
     let pointer = error.instance_path().as_str();
     let place = if pointer.is_empty() { "(args)".to_owned() } else { told(pointer) };
     let wrong = match error.kind() {
@@ -28,13 +23,6 @@ pub(super) fn describe(error: &ValidationError<'_>, schema: &Json) -> String {
 /// The forms of the `oneOf` or `anyOf` that was not met.
 fn forms<'a>(error: &ValidationError<'_>, schema: &'a Json) -> &'a [Json] {
     schema.pointer(error.schema_path().as_str()).and_then(Json::as_array).map_or(&[], Vec::as_slice)
-}
-
-/// Where leaving a value out is the only other form, what is wrong is what is wrong by this one.
-fn only_form(error: &ValidationError<'_>, schema: &Json) -> Option<usize> {
-    let mut real = forms(error, schema).iter().enumerate().filter(|(_, form)| !is_null(form));
-    let (index, form) = real.next()?;
-    (real.next().is_none() && form.get("oneOf").is_none() && form.get("enum").is_none()).then_some(index)
 }
 
 fn is_null(form: &Json) -> bool {
