@@ -91,10 +91,10 @@ pub enum Rejection {
         problem: String,
     },
     /// No such capability in the catalogue.
-    #[error("there is no capability {name:?}")]
+    #[error("{}", unknown(*.at))]
     CapabilityUnknown {
-        /// Which: what was asked for, redacted and cut.
-        name: String,
+        /// In which list and at which index, where it was one of many. Its name is not told: a secret may be there.
+        at: Option<(&'static str, usize)>,
     },
     /// The Space was not granted it, or the instance's bundle has it not.
     #[error("{}", not_granted(.capability, .task.is_some()))]
@@ -139,6 +139,11 @@ pub enum Rejection {
     /// A bug of ours.
     #[error("internal error")]
     Internal,
+}
+
+fn unknown(at: Option<(&'static str, usize)>) -> String {
+    let listed = |(field, index)| format!("{field}: entry {index} is no capability");
+    at.map_or_else(|| "there is no such capability".to_owned(), listed)
 }
 
 fn not_granted(capability: &CapabilityName, of_space: bool) -> String {

@@ -293,11 +293,13 @@ impl From<Rejection> for Problem {
         match rejection {
             Rejection::SpaceTaskInProgress { task } => problem.detail("task_id", task.to_string()),
             Rejection::InvalidRequest { field, problem } => Self::invalid(field, problem),
-            Rejection::CapabilityUnknown { name } => {
-                let message = format!(
-                    "there is no capability {name:?}; GET /api/v1/capabilities lists those that there are"
-                );
-                problem.saying(message).detail("capability", name)
+            Rejection::CapabilityUnknown { at } => {
+                let lists = "GET /api/v1/capabilities lists those that there are";
+                let problem = problem.saying(format!("{}; {lists}", Rejection::CapabilityUnknown { at }));
+                match at {
+                    Some((field, index)) => problem.detail("field", field).detail("entry", index),
+                    None => problem,
+                }
             }
             Rejection::CapabilityNotGranted { capability, task } => {
                 let problem = problem.detail("capability", capability.to_string());

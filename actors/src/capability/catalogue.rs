@@ -7,7 +7,7 @@ use jsonschema::{Draft, PatternOptions, Validator};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::problem::{describe, told};
+use super::problem::describe;
 use crate::rejection::Rejection;
 
 /// At most so many problems of one call's args are told.
@@ -74,8 +74,8 @@ pub enum Effects {
 /// Why capability and args are refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckError {
-    /// There is no capability of this name.
-    Unknown(String),
+    /// There is no such capability.
+    Unknown,
     /// The args do not fit: JSON pointer and what is wrong there, never the value.
     Args(Vec<String>),
 }
@@ -83,7 +83,7 @@ pub enum CheckError {
 impl From<CheckError> for Rejection {
     fn from(error: CheckError) -> Self {
         match error {
-            CheckError::Unknown(name) => Self::CapabilityUnknown { name },
+            CheckError::Unknown => Self::CapabilityUnknown { at: None },
             CheckError::Args(problems) => Self::InvalidArgs { problems },
         }
     }
@@ -150,7 +150,7 @@ where
         Row { name: parsed, summary, bundle, sensitivity, example, args_schema, result_schema, validator };
     match row.check(&row.example) {
         Err(CheckError::Args(problems)) => Err(CatalogueError::Example(row.name, problems.join("; "))),
-        Ok(()) | Err(CheckError::Unknown(_)) => Ok(row),
+        Ok(()) | Err(CheckError::Unknown) => Ok(row),
     }
 }
 
@@ -233,15 +233,6 @@ impl Catalogue {
         self.by_name.get(name).map(|index| &self.rows[*index])
     }
 
-    /// The row of this name, which a caller sent.
-    ///
-    /// # Errors
-    /// [`CheckError::Unknown`]: there is none.
-    pub fn find(&self, name: &CapabilityName) -> Result<&Row, CheckError> {
-        // A name is no value, but a secret may have been put there all the same.
-        self.get(name).ok_or_else(|| CheckError::Unknown(told(name.as_str())))
-    }
-
     /// The names that an instance with this bundle loads, in the order of the table.
     pub fn bundle(&self, bundle: Bundle) -> impl Iterator<Item = &CapabilityName> {
         self.rows.iter().filter(move |row| row.is_in(bundle)).map(|row| &row.name)
@@ -252,7 +243,7 @@ impl Catalogue {
     /// # Errors
     /// [`CheckError`]: what is wrong.
     pub fn check(&self, name: &CapabilityName, args: &Json) -> Result<(), CheckError> {
-        self.find(name)?.check(args)
+        self.get(name).ok_or(CheckError::Unknown)?.check(args)
     }
 }
 
@@ -338,7 +329,7 @@ mod tests {
         assert_eq!(names(Bundle::Standard), ["fill"]);
         assert_eq!(names(Bundle::Trusted), ["fill", "evaluate"]);
         let unknown = catalogue.check(&"nope".parse().expect("a name"), &json!({}));
-        assert_eq!(unknown, Err(CheckError::Unknown("nope".to_owned())));
+        assert_eq!(unknown, Err(CheckError::Unknown));
     }
 
     #[test]

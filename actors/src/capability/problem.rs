@@ -117,7 +117,7 @@ fn schema_value(value: &Json) -> String {
 }
 
 /// A name that the caller chose. It is no value, but a secret may have been put there all the same.
-pub(super) fn told(name: &str) -> String {
+fn told(name: &str) -> String {
     clip(Redactor::new().text(name).get())
         .chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })

@@ -155,8 +155,9 @@ fn grants(
 ) -> Result<Vec<CapabilityName>, Rejection> {
     let narrowed = binding.and_then(|binding| binding.capabilities.as_ref());
     let mut seen = BTreeSet::new();
-    for name in &asked.granted_capabilities {
-        let row = catalogue.find(name)?;
+    for (index, name) in asked.granted_capabilities.iter().enumerate() {
+        let at = Some(("granted_capabilities", index));
+        let row = catalogue.get(name).ok_or(Rejection::CapabilityUnknown { at })?;
         if !row.is_in(instance.bundle) || narrowed.is_some_and(|narrowed| !narrowed.contains(name)) {
             return Err(Rejection::CapabilityNotGranted { capability: name.clone(), task: None });
         }

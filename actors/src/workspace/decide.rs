@@ -120,8 +120,9 @@ fn grant(asked: &GrantBinding, facts: &Facts<'_>) -> Result<WorkspaceEvent, Reje
 }
 
 fn check_capabilities(asked: &GrantBinding, instance: &Instance, facts: &Facts<'_>) -> Result<(), Rejection> {
-    for name in asked.capabilities.iter().flatten() {
-        let row = facts.catalogue.find(name)?;
+    for (index, name) in asked.capabilities.iter().flatten().enumerate() {
+        let at = Some(("capabilities", index));
+        let row = facts.catalogue.get(name).ok_or(Rejection::CapabilityUnknown { at })?;
         if !row.is_in(instance.bundle) {
             return Err(Rejection::CapabilityNotGranted { capability: name.clone(), task: None });
         }

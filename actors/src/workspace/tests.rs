@@ -190,7 +190,8 @@ fn s03_a_binding_can_narrow_and_never_widen_what_an_instance_has() {
         ask(&given(&[created()]), &command, &operator()).map(|_| ())
     };
     assert_eq!(grant(vec!["navigate"]), Ok(()));
-    assert_eq!(grant(vec!["nope"]), Err(Rejection::CapabilityUnknown { name: "nope".to_owned() }));
+    let at = Some(("capabilities", 1));
+    assert_eq!(grant(vec!["navigate", "nope"]), Err(Rejection::CapabilityUnknown { at }));
     let capability = "evaluate".parse().expect("a name");
     assert_eq!(grant(vec!["evaluate"]), Err(Rejection::CapabilityNotGranted { capability, task: None }));
 }

@@ -201,7 +201,7 @@ async fn s05_what_is_refused_is_never_dispatched() {
     unknown.capability = "evaluate".parse().unwrap();
     assert_eq!(
         server.spaces.submit(&server.system(), unknown).await.unwrap_err(),
-        Rejection::CapabilityUnknown { name: "evaluate".to_owned() }
+        Rejection::CapabilityUnknown { at: None }
     );
     let mut bad = crate::harness::submit(space, "3", "");
     bad.args = eventlog::Sensitive::new(serde_json::json!({ "script": "x" }));

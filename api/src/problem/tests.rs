@@ -18,7 +18,7 @@ fn every_rejection() -> Vec<Rejection> {
         Rejection::SpaceInError,
         Rejection::RequestIdConflict,
         Rejection::InvalidRequest { field: "limit", problem: "too large".to_owned() },
-        Rejection::CapabilityUnknown { name: "clickk".to_owned() },
+        Rejection::CapabilityUnknown { at: None },
         Rejection::CapabilityNotGranted { capability: "click".parse().expect("a name"), task: Some(id.1) },
         Rejection::InvalidArgs { problems: vec!["/url is missing".to_owned()] },
         Rejection::RuntimeNotReady { task: Some(id.1), retry_after_ms: 1500 },
@@ -72,11 +72,13 @@ fn the_page_of_errors_is_the_table() {
 }
 
 #[test]
-fn a_refusal_by_the_catalogue_says_which_name_and_where_the_names_are() {
-    let unknown = Problem::from(Rejection::CapabilityUnknown { name: "clickk".to_owned() }).body();
-    let message = "there is no capability \"clickk\"; GET /api/v1/capabilities lists those that there are";
-    assert_eq!(unknown["error"]["message"], message);
-    assert_eq!(unknown["error"]["details"], json!({ "capability": "clickk" }));
+fn a_refusal_by_the_catalogue_says_which_entry_and_where_the_names_are() {
+    let unknown = |at| Problem::from(Rejection::CapabilityUnknown { at }).body()["error"].clone();
+    let lists = "GET /api/v1/capabilities lists those that there are";
+    assert_eq!(unknown(None)["message"], format!("there is no such capability; {lists}"));
+    let listed = unknown(Some(("granted_capabilities", 3)));
+    assert_eq!(listed["message"], format!("granted_capabilities: entry 3 is no capability; {lists}"));
+    assert_eq!(listed["details"], json!({ "field": "granted_capabilities", "entry": 3 }));
     let click = || "click".parse().expect("a name");
     let narrow = Problem::from(Rejection::CapabilityNotGranted { capability: click(), task: None }).body();
     assert_eq!(narrow["error"]["details"], json!({ "capability": "click" }));

@@ -222,8 +222,8 @@ fn s03_a_space_is_granted_only_what_the_bundle_and_the_binding_have() {
         ..asked()
     };
     let refused = |name| Err(Rejection::CapabilityNotGranted { capability: capability(name), task: None });
-    let unknown = Rejection::CapabilityUnknown { name: "nope".to_owned() };
-    assert_eq!(World::new().open(&of(&["nope"], None)), Err(unknown));
+    let unknown = Rejection::CapabilityUnknown { at: Some(("granted_capabilities", 1)) };
+    assert_eq!(World::new().open(&of(&["navigate", "nope"], None)), Err(unknown));
     assert_eq!(World::new().open(&of(&["navigate", "evaluate"], None)), refused("evaluate"));
     let narrow = World::new().bound(None, Some(&["snapshot"]));
     assert!(narrow.open(&of(&["snapshot"], Some(binding_id(1)))).is_ok());

@@ -103,8 +103,8 @@ fn a_draining_server_takes_no_task() {
 
 #[test]
 fn s05_an_unknown_capability_and_bad_args_are_refused_and_not_recorded() {
-    let unknown = Submit { checked: Err(CheckError::Unknown("nope".to_owned())), ..submit(1) };
-    given([opened()]).when(unknown).then_rejected(&Rejection::CapabilityUnknown { name: "nope".to_owned() });
+    let unknown = Submit { checked: Err(CheckError::Unknown), ..submit(1) };
+    given([opened()]).when(unknown).then_rejected(&Rejection::CapabilityUnknown { at: None });
     let problems = vec!["/url: must be a string".to_owned()];
     let bad = Submit { checked: Err(CheckError::Args(problems.clone())), ..submit(1) };
     // Also where another task is active: bad args are the caller's to mend at any time.
