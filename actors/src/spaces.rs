@@ -363,9 +363,10 @@ impl Spaces {
     }
 
     /// Drains: no new Spaces or tasks; running tasks finish or are cancelled by `within`; every end is recorded,
-    /// reservations are released, browsers ended. Idempotent: a second drain waits for the first.
-    pub async fn drain(&self, within: Duration) {
-        drain::drain(&self.world, within).await;
+    /// reservations are released, browsers ended. It begins at the call, and goes on if it is polled once; what is given
+    /// waits for its end. Idempotent: a second drain waits for the first.
+    pub fn drain(&self, within: Duration) -> impl Future<Output = ()> + use<> {
+        drain::drain(&self.world, within)
     }
 
     /// Whether a drain has begun.

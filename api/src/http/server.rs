@@ -97,8 +97,7 @@ pub(crate) async fn drain(
     let deadline_seconds =
         fields.optional("deadline_seconds", whole(0..=600))?.unwrap_or(DRAIN_SECONDS_DEFAULT);
     fields.finish()?;
-    let spaces = app.spaces.clone();
     // The drain goes on when the caller leaves; its end shows in `/readyz`, in the log, and in the program's own end.
-    tokio::spawn(async move { spaces.drain(Duration::from_secs(deadline_seconds)).await });
+    tokio::spawn(app.spaces.drain(Duration::from_secs(deadline_seconds)));
     Ok(Answer::with(StatusCode::ACCEPTED, Draining { draining: true, deadline_seconds }))
 }

@@ -200,6 +200,7 @@ async fn a_draining_server_is_alive_but_not_ready() {
     server.get("x", "/readyz").await.expect(StatusCode::OK);
     let drain = json!({ "deadline_seconds": 0 });
     server.post(&server.operator, "/api/v1/server/drain", drain).await.expect(StatusCode::ACCEPTED);
+    assert!(server.spaces.is_draining(), "it has begun when it is said that it has");
     server.spaces.drain(Duration::ZERO).await;
     server.get("x", "/healthz").await.expect(StatusCode::OK);
     server.get("x", "/readyz").await.refused(503, "shutting_down");
