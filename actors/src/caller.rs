@@ -8,6 +8,8 @@ use eventlog::{
     id::{OwnerId, WorkspaceId},
 };
 
+use crate::rejection::Denial;
+
 /// An authenticated caller. Made by [`crate::Spaces::authenticate`] from a token, never from a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
@@ -62,25 +64,57 @@ impl Caller {
         }
     }
 
+    /// Refuses whoever may not enter `workspace`.
+    ///
+    /// # Errors
+    /// [`Denial::Workspace`]
+    pub fn must_enter(&self, workspace: &WorkspaceId) -> Result<(), Denial> {
+        if self.scope.holds(workspace) { Ok(()) } else { Err(Denial::Workspace) }
+    }
+
+    /// Refuses whoever has none of `roles`; the server itself has them all.
+    ///
+    /// # Errors
+    /// [`Denial::Role`]
+    pub fn must_be(&self, roles: &'static [Role]) -> Result<(), Denial> {
+        match self.role() {
+            Some(role) if !roles.contains(&role) => Err(Denial::Role(roles)),
+            None | Some(_) => Ok(()),
+        }
+    }
+
     /// Whether it may read a Space of `workspace` that belongs to `owner`.
-    #[must_use]
-    pub fn may_read(&self, workspace: &WorkspaceId, owner: &Owner) -> bool {
-        self.scope.holds(workspace)
-            && match self.role() {
-                None | Some(Role::Operator | Role::Auditor) => true,
-                Some(Role::RuntimeAgent) => self.is(owner),
-            }
+    ///
+    /// # Errors
+    /// [`Denial`]: what it lacks.
+    pub fn may_read(&self, workspace: &WorkspaceId, owner: &Owner) -> Result<(), Denial> {
+        self.must_enter(workspace)?;
+        match self.role() {
+            Some(Role::RuntimeAgent) if !self.is(owner) => Err(Denial::Owner),
+            None | Some(Role::Operator | Role::Auditor | Role::RuntimeAgent) => Ok(()),
+        }
     }
 
     /// Whether it may change a Space of `workspace` that belongs to `owner`.
-    #[must_use]
-    pub fn may_act(&self, workspace: &WorkspaceId, owner: &Owner) -> bool {
-        self.scope.holds(workspace)
-            && match self.role() {
-                None | Some(Role::Operator) => true,
-                Some(Role::Auditor) => false,
-                Some(Role::RuntimeAgent) => self.is(owner),
-            }
+    ///
+    /// # Errors
+    /// [`Denial`]: what it lacks.
+    pub fn may_act(&self, workspace: &WorkspaceId, owner: &Owner) -> Result<(), Denial> {
+        self.may_read(workspace, owner)?;
+        self.must_be(&[Role::Operator, Role::RuntimeAgent])
+    }
+
+    /// Whether it may make a Space in `workspace` that belongs to `owner`.
+    ///
+    /// # Errors
+    /// [`Denial`]: what it lacks.
+    pub fn may_own(&self, workspace: &WorkspaceId, owner: &Owner) -> Result<(), Denial> {
+        self.must_enter(workspace)?;
+        self.must_be(&[Role::Operator, Role::RuntimeAgent])?;
+        match (self.role(), self.owner_id()) {
+            (Some(Role::RuntimeAgent), Some(own)) if !self.is(owner) => Err(Denial::OwnId(own.clone())),
+            _ => Ok(()),
+        }
     }
 
     fn is(&self, owner: &Owner) -> bool {

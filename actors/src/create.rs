@@ -42,9 +42,7 @@ async fn try_create(
     create: CreateSpace,
     origin: &Origin,
 ) -> Result<Created, Rejection> {
-    if !context.caller.scope.holds(&create.workspace) {
-        return Err(Rejection::Forbidden);
-    }
+    context.caller.must_enter(&create.workspace)?;
     let idempotency = repeat::idempotency(&context.caller.principal, &create)?;
     let append = idempotency.as_ref().map_or_else(|| world.command_id(), repeat::create_id);
     if let Some(idempotency) = &idempotency

@@ -26,22 +26,25 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long the last words may take once the time is up: the log may be gone.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-pub(crate) async fn drain(world: &Arc<World>, within: Duration) {
-    // The first drain does the work in a task of its own; whoever comes later, or hangs up, changes nothing.
-    world
-        .drained
-        .get_or_init(|| async {
-            let world = Arc::clone(world);
+/// Begins at the call; what it gives waits for the end.
+pub(crate) fn drain(world: &Arc<World>, within: Duration) -> impl Future<Output = ()> + use<> {
+    // Before anybody can be told that the drain has begun: after that nothing new may begin.
+    world.draining.store(true, Ordering::Release);
+    let world = Arc::clone(world);
+    async move {
+        // The first drain does the work in a task of its own; whoever comes later, or hangs up, changes nothing.
+        let work = || async {
+            let world = Arc::clone(&world);
             if let Err(panic) = tokio::spawn(async move { run(&world, within).await }).await {
                 tracing::error!(%panic, "The drain panicked.");
             }
-        })
-        .await;
+        };
+        world.drained.get_or_init(work).await;
+    }
 }
 
 async fn run(world: &Arc<World>, within: Duration) {
     let deadline = Instant::now() + within;
-    world.draining.store(true, Ordering::Release);
     record(world, ServerEvent::DrainStarted { boot: world.boot }).await;
     let spaces = world.directory.open_spaces();
     info!(spaces = spaces.len(), "Draining.");

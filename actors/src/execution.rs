@@ -16,7 +16,7 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use eventlog::{Json, Redacted, Sensitive, event::space::TaskError};
+use eventlog::{Json, Sensitive, event::space::TaskError};
 use futures::FutureExt;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ use tracing::{Instrument, error, info_span, warn};
 
 use crate::{
     runtime::{Outcome, Step},
-    space::{Command, actor::report_command, effect::Execute, slot::Slot},
+    space::{Command, actor::report_command, effect::Execute, failure::Failure, slot::Slot},
     supervisor::Live,
     world::{Origin, World},
 };
@@ -116,21 +116,9 @@ async fn run(job: &Job, live: Live, args: Sensitive<Json>) -> Outcome {
 }
 
 fn gone(may_have_run: bool) -> TaskError {
-    TaskError {
-        code: "runtime_crashed".to_owned(),
-        message: Redacted::own("the browser ended while the task ran"),
-        retryable: true,
-        may_have_run,
-        details: None,
-    }
+    Failure::RuntimeCrashed.saying("the browser ended while the task ran", may_have_run)
 }
 
 fn timed_out() -> TaskError {
-    TaskError {
-        code: "task_timeout".to_owned(),
-        message: Redacted::own("the task did not end in its time"),
-        retryable: true,
-        may_have_run: true,
-        details: None,
-    }
+    Failure::TaskTimeout.saying("the task did not end in its time", true)
 }

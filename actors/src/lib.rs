@@ -35,7 +35,7 @@ mod world;
 pub use self::{
     caller::{Caller, Context, Scope},
     config::Config,
-    rejection::Rejection,
+    rejection::{Denial, Rejection},
     spaces::{Parts, Spaces},
 };
 

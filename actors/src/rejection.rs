@@ -1,13 +1,51 @@
 //! The refusal of a command: nothing was recorded (but for the refusals that an auditor must see; those name their task).
 
-use eventlog::id::{SpaceId, TaskId};
+use eventlog::{
+    Role,
+    id::{CapabilityName, OwnerId, SpaceId, TaskId},
+};
+
+/// Why somebody may not do something: what they lack.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Denial {
+    /// The caller has none of these roles.
+    #[error("this needs the role {}", or(.0))]
+    Role(&'static [Role]),
+    /// The caller may not enter the Workspace, be it there or not.
+    #[error("your token does not enter this Workspace")]
+    Workspace,
+    /// What is asked is about every Workspace.
+    #[error("this needs a token that enters every Workspace")]
+    EveryWorkspace,
+    /// What is asked is also about Workspaces that the caller may not enter.
+    #[error("this needs a token that enters each of the instance's Workspaces")]
+    EachWorkspace,
+    /// The Space is somebody else's.
+    #[error("this Space belongs to another owner")]
+    Owner,
+    /// An agent wanted to make something for somebody else.
+    #[error("owner_type must be runtime_agent and owner_id your own: {0}")]
+    OwnId(OwnerId),
+    /// Nobody may tell this but the server itself.
+    #[error("only the server itself does this")]
+    ServerOnly,
+}
+
+fn or(roles: &[Role]) -> String {
+    let word = |role: &Role| match role {
+        Role::RuntimeAgent => "runtime_agent",
+        Role::Operator => "operator",
+        Role::Auditor => "auditor",
+    };
+    roles.iter().map(word).collect::<Vec<_>>().join(" or ")
+}
 
 /// Why a command was refused. `code()` is stable and listed in `docs/errors.md`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// The caller may not enter the Workspace, is not the Space's owner, or its role does not allow this.
-    #[error("you may not do this here")]
-    Forbidden,
+    #[error(transparent)]
+    Forbidden(#[from] Denial),
     /// There is no such Space in this Workspace.
     #[error("there is no such Space")]
     SpaceNotFound,
@@ -53,16 +91,21 @@ pub enum Rejection {
         problem: String,
     },
     /// No such capability in the catalogue.
-    #[error("there is no such capability")]
-    CapabilityUnknown,
+    #[error("{}", unknown(*.at))]
+    CapabilityUnknown {
+        /// In which list and at which index, where it was one of many. Its name is not told: a secret may be there.
+        at: Option<(&'static str, usize)>,
+    },
     /// The Space was not granted it, or the instance's bundle has it not.
-    #[error("this Space was not granted that capability")]
+    #[error("{}", not_granted(.capability, .task.is_some()))]
     CapabilityNotGranted {
+        /// Which.
+        capability: CapabilityName,
         /// The task that records the refusal, where one was asked for.
         task: Option<TaskId>,
     },
     /// The args do not fit the capability's schema.
-    #[error("the args do not fit the capability's schema")]
+    #[error("the args do not fit: {}", .problems.first().map_or("", String::as_str))]
     InvalidArgs {
         /// JSON pointer and what is wrong there; never the value itself.
         problems: Vec<String>,
@@ -98,12 +141,25 @@ pub enum Rejection {
     Internal,
 }
 
+fn unknown(at: Option<(&'static str, usize)>) -> String {
+    let listed = |(field, index)| format!("{field}: entry {index} is no capability");
+    at.map_or_else(|| "there is no such capability".to_owned(), listed)
+}
+
+fn not_granted(capability: &CapabilityName, of_space: bool) -> String {
+    if of_space {
+        format!("this Space was not granted {capability}")
+    } else {
+        format!("{capability} is not in the instance's bundle, or not in the binding")
+    }
+}
+
 impl Rejection {
     /// The stable code.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::Forbidden => "forbidden",
+            Self::Forbidden(_) => "forbidden",
             Self::SpaceNotFound => "space_not_found",
             Self::InstanceNotFound => "instance_not_found",
             Self::BindingNotFound => "binding_not_found",
@@ -116,7 +172,7 @@ impl Rejection {
             Self::SpaceInError => "space_in_error",
             Self::RequestIdConflict => "request_id_conflict",
             Self::InvalidRequest { .. } => "invalid_request",
-            Self::CapabilityUnknown => "capability_unknown",
+            Self::CapabilityUnknown { .. } => "capability_unknown",
             Self::CapabilityNotGranted { .. } => "capability_not_granted",
             Self::InvalidArgs { .. } => "invalid_args",
             Self::RuntimeNotReady { .. } => "runtime_not_ready",

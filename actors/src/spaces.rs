@@ -124,6 +124,12 @@ impl Spaces {
         self.world.tokens.bearer(token, self.world.clock.now()).ok_or(Unauthenticated)
     }
 
+    /// Changes whenever a token was revoked: whoever serves one for long then asks anew whether it is still good.
+    #[must_use]
+    pub fn token_revocations(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.world.tokens.revocations()
+    }
+
     /// Whether any token is valid: without one nobody can ask anything.
     #[must_use]
     pub fn has_valid_token(&self) -> bool {
@@ -209,7 +215,7 @@ impl Spaces {
     /// Renews the idle time-out of a Space that the caller read (S14). Cheap; never wakes an actor or appends.
     pub fn touch(&self, caller: &Caller, space: SpaceId) {
         let Some(slot) = self.world.directory.known(space) else { return };
-        if slot.owner().is_some_and(|(workspace, owner)| caller.may_act(workspace, owner)) {
+        if slot.owner().is_some_and(|(workspace, owner)| caller.may_act(workspace, owner).is_ok()) {
             slot.used(self.world.clock.now());
         }
     }
@@ -357,9 +363,10 @@ impl Spaces {
     }
 
     /// Drains: no new Spaces or tasks; running tasks finish or are cancelled by `within`; every end is recorded,
-    /// reservations are released, browsers ended. Idempotent: a second drain waits for the first.
-    pub async fn drain(&self, within: Duration) {
-        drain::drain(&self.world, within).await;
+    /// reservations are released, browsers ended. It begins at the call, and goes on if it is polled once; what is given
+    /// waits for its end. Idempotent: a second drain waits for the first.
+    pub fn drain(&self, within: Duration) -> impl Future<Output = ()> + use<> {
+        drain::drain(&self.world, within)
     }
 
     /// Whether a drain has begun.
@@ -381,10 +388,8 @@ impl Spaces {
 
     async fn ask(&self, context: &Context, space: SpaceId, asked: Asked) -> Result<Granted, Rejection> {
         // Workspace entry comes before the question whether there is such a Space.
-        if let Asked::Submit(by, _) | Asked::Caller(by, _) = &asked
-            && !by.caller.scope.holds(&by.workspace)
-        {
-            return Err(Rejection::Forbidden);
+        if let Asked::Submit(by, _) | Asked::Caller(by, _) = &asked {
+            by.caller.must_enter(&by.workspace)?;
         }
         if context.deadline <= self.world.clock.instant() {
             return Err(Rejection::Overloaded);

@@ -15,7 +15,9 @@ struct NoResult {}
 
 /// `navigate` and `snapshot` in both bundles, `evaluate` in the trusted one.
 pub(crate) fn catalogue() -> Catalogue {
-    let row = |name, bundle| row::<NoArgs, NoResult>(name, "Does it.", bundle, Sensitivity::ACTS);
+    let row = |name, bundle| {
+        row::<NoArgs, NoResult>(name, "Does it.", bundle, Sensitivity::ACTS, serde_json::json!({}))
+    };
     Catalogue::new([
         row("navigate", Bundle::Standard),
         row("snapshot", Bundle::Standard),

@@ -12,6 +12,7 @@ use eventlog::{
 };
 use parking_lot::RwLock;
 use subtle::ConstantTimeEq;
+use tokio::sync::watch;
 
 use crate::caller::{Caller, Scope};
 
@@ -43,7 +44,11 @@ struct Entry {
 
 /// The table.
 #[derive(Default)]
-pub(crate) struct Tokens(RwLock<HashMap<[u8; 8], Vec<Entry>>>);
+pub(crate) struct Tokens {
+    table: RwLock<HashMap<[u8; 8], Vec<Entry>>>,
+    /// How many were revoked since the start.
+    revocations: watch::Sender<u64>,
+}
 
 impl Tokens {
     /// Takes in what happened to a Workspace's tokens.
@@ -63,16 +68,17 @@ impl Tokens {
                     scope,
                     expires_at: *expires_at,
                 };
-                let mut table = self.0.write();
+                let mut table = self.table.write();
                 let candidates = table.entry(bucket(hash)).or_default();
                 candidates.retain(|known| known.token != *token);
                 candidates.push(entry);
             }
             WorkspaceEvent::TokenRevoked { token } => {
-                self.0.write().retain(|_, candidates| {
+                self.table.write().retain(|_, candidates| {
                     candidates.retain(|entry| entry.token != *token);
                     !candidates.is_empty()
                 });
+                self.revocations.send_modify(|count| *count += 1);
             }
             WorkspaceEvent::Created { .. }
             | WorkspaceEvent::BindingGranted { .. }
@@ -80,10 +86,15 @@ impl Tokens {
         }
     }
 
+    /// Changes whenever a token was revoked.
+    pub(crate) fn revocations(&self) -> watch::Receiver<u64> {
+        self.revocations.subscribe()
+    }
+
     /// Whether any token is valid now.
     pub(crate) fn any_valid(&self, now: Timestamp) -> bool {
         let valid = |entry: &Entry| entry.expires_at.is_none_or(|end| end > now);
-        self.0.read().values().flatten().any(valid)
+        self.table.read().values().flatten().any(valid)
     }
 
     /// Who bears this text now.
@@ -93,7 +104,7 @@ impl Tokens {
             return None;
         }
         let hash = hash(text);
-        let table = self.0.read();
+        let table = self.table.read();
         let entry =
             table.get(&bucket(&hash))?.iter().find(|entry| bool::from(entry.hash[..].ct_eq(&hash[..])))?;
         if entry.expires_at.is_some_and(|end| end <= now) {

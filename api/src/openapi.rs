@@ -189,8 +189,11 @@ fn operation(operation: &Operation) -> Value {
     });
     if let Some((name, required)) = operation.body {
         let schema = json!({ "$ref": format!("#/components/schemas/{name}") });
-        body["requestBody"] =
-            json!({ "required": required, "content": { "application/json": { "schema": schema } } });
+        let mut content = json!({ "schema": schema });
+        if name == "SubmitTask" {
+            content["examples"] = requests::submit_examples();
+        }
+        body["requestBody"] = json!({ "required": required, "content": { "application/json": content } });
     }
     body["security"] = match operation.given {
         Given::Anybody => json!([]),
@@ -308,6 +311,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_route_that_makes_a_workspace_does_not_miss_one() {
+        let paths = &document()["paths"];
+        let tokens = &paths["/api/v1/workspaces/{workspace_id}/tokens"];
+        assert_eq!(tokens["post"]["responses"]["404"], Value::Null);
+        assert_eq!(tokens["get"]["responses"]["404"]["description"], "Codes: workspace_not_found.");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use actors::Rejection;
+use actors::{Denial, Rejection};
 use axum::{
     Json,
     http::{HeaderValue, StatusCode, header},
@@ -79,7 +79,7 @@ const TASK: Option<StatusCode> = None;
 codes! {
     /// No token, or one that is unknown, expired or revoked; tokens are taken from the Authorization header only.
     Unauthenticated = "unauthenticated", http(StatusCode::UNAUTHORIZED), false, No;
-    /// You may not enter this Workspace, do not own this Space, or your role does not allow this.
+    /// You may not do this; the message says what you lack: the role, the Workspace, or that the Space is yours.
     Forbidden = "forbidden", http(StatusCode::FORBIDDEN), false, No;
     /// There is no such Workspace.
     WorkspaceNotFound = "workspace_not_found", http(StatusCode::NOT_FOUND), false, No;
@@ -95,7 +95,7 @@ codes! {
     TokenNotFound = "token_not_found", http(StatusCode::NOT_FOUND), false, No;
     /// There is no such artifact in this Space.
     ArtifactNotFound = "artifact_not_found", http(StatusCode::NOT_FOUND), false, No;
-    /// There is no such route; the OpenAPI document lists those that exist.
+    /// There is no such route; GET /docs shows those that exist, GET /openapi.json is the same for programs.
     RouteNotFound = "route_not_found", http(StatusCode::NOT_FOUND), false, No;
     /// The route exists, but not with this method; the Allow header lists its methods.
     MethodNotAllowed = "method_not_allowed", http(StatusCode::METHOD_NOT_ALLOWED), false, No;
@@ -113,13 +113,13 @@ codes! {
     RequestIdConflict = "request_id_conflict", http(StatusCode::CONFLICT), false, No;
     /// A field, parameter, header or body is not as documented; details name the field, never its value.
     InvalidRequest = "invalid_request", http(StatusCode::UNPROCESSABLE_ENTITY), false, No;
-    /// The catalogue has no such capability.
+    /// The catalogue has no such capability; GET /api/v1/capabilities lists those that there are.
     CapabilityUnknown = "capability_unknown", http(StatusCode::UNPROCESSABLE_ENTITY), false, No;
-    /// The Space was not granted this capability, or its instance does not load it; recorded as a failed task.
+    /// The Space was not granted this capability, or its instance does not load it; a submit is recorded as a failed task.
     CapabilityNotGranted = "capability_not_granted", http(StatusCode::UNPROCESSABLE_ENTITY), false, No;
     /// The args do not fit the capability's schema; details name the places, never the values.
     InvalidArgs = "invalid_args", http(StatusCode::UNPROCESSABLE_ENTITY), false, No;
-    /// The cursor is malformed, beyond the end, or of something else; read again from the start.
+    /// The cursor is malformed, beyond the end, or of something else; details name the field. Read again from the start.
     InvalidCursor = "invalid_cursor", http(StatusCode::UNPROCESSABLE_ENTITY), false, No;
     /// The browser is not ready to take tasks (not installed, or it failed too often); recorded as a failed task.
     RuntimeNotReady = "runtime_not_ready", http(StatusCode::SERVICE_UNAVAILABLE), true, No;
@@ -145,28 +145,28 @@ codes! {
     TaskTimeout = "task_timeout", TASK, true, Perhaps;
     /// The server ended while the task ran; it was not dispatched again.
     Interrupted = "interrupted", TASK, true, Perhaps;
-    /// The step was cancelled before its end.
+    /// The task was cancelled before its end.
     Cancelled = "cancelled", TASK, false, Perhaps;
-    /// No element fits what was asked; no input was sent.
-    ElementNotFound = "element_not_found", TASK, true, No;
+    /// The ref was never given out; no input was sent. Take a snapshot for the refs that there are.
+    ElementNotFound = "element_not_found", TASK, false, No;
     /// The ref's element is gone; no input was sent. Take a new snapshot.
     StaleRef = "stale_ref", TASK, false, No;
     /// The element failed a check (visible, stable, enabled, receives events); no input was sent.
     ElementNotActionable = "element_not_actionable", TASK, true, No;
     /// The page could not be loaded.
     NavigationFailed = "navigation_failed", TASK, true, Perhaps;
-    /// The address is not allowed by the instance's network policy; it was not reached.
+    /// The address is not http, https or about:blank; it was not opened. No network policy is enforced yet.
     BlockedByPolicy = "blocked_by_policy", TASK, false, No;
-    /// A dialog is open on the page; answer it first.
-    DialogOpen = "dialog_open", TASK, true, No;
-    /// The tab is gone; no input was sent. The details list the tabs that exist.
-    TabClosed = "tab_closed", TASK, false, No;
-    /// The tab's page crashed.
-    TabCrashed = "tab_crashed", TASK, true, Perhaps;
+    /// A dialog is open on the page; answer it with the capability `dialog` first.
+    DialogOpen = "dialog_open", TASK, false, No;
+    /// The tab is gone. The details list the tabs that exist.
+    TabClosed = "tab_closed", TASK, false, Perhaps;
+    /// The tab's page crashed; `navigate` revives the tab.
+    TabCrashed = "tab_crashed", TASK, false, Perhaps;
     /// The step did not acknowledge its cancel in time, so its browser was ended.
     CancelTimeout = "cancel_timeout", TASK, true, Perhaps;
-    /// The browser was stopped because the Space ended.
-    RuntimeStopped = "runtime_stopped", TASK, false, Perhaps;
+    /// The browser was stopped under the task; a Space that is still open gets another one.
+    RuntimeStopped = "runtime_stopped", TASK, true, Perhaps;
     /// The result was larger than a result may be and was left out.
     ResultTooLarge = "result_too_large", TASK, false, Perhaps;
 }
@@ -198,6 +198,12 @@ impl Problem {
             details: None,
             retry_after: wait.then_some(RETRY_AFTER),
         }
+    }
+
+    /// A place to go on from that leads nowhere: which parameter or header, and why.
+    #[must_use]
+    pub fn invalid_cursor(field: &str, problem: impl AsRef<str>) -> Self {
+        Self { code: Code::InvalidCursor, ..Self::invalid(field, problem) }
     }
 
     /// A field, parameter or header that is not as documented. `problem` is a phrase of ours, never the value.
@@ -287,10 +293,21 @@ impl From<Rejection> for Problem {
         match rejection {
             Rejection::SpaceTaskInProgress { task } => problem.detail("task_id", task.to_string()),
             Rejection::InvalidRequest { field, problem } => Self::invalid(field, problem),
-            Rejection::CapabilityNotGranted { task } => match task {
-                Some(task) => problem.detail("task_id", task.to_string()),
-                None => problem,
-            },
+            Rejection::CapabilityUnknown { at } => {
+                let lists = "GET /api/v1/capabilities lists those that there are";
+                let problem = problem.saying(format!("{}; {lists}", Rejection::CapabilityUnknown { at }));
+                match at {
+                    Some((field, index)) => problem.detail("field", field).detail("entry", index),
+                    None => problem,
+                }
+            }
+            Rejection::CapabilityNotGranted { capability, task } => {
+                let problem = problem.detail("capability", capability.to_string());
+                match task {
+                    Some(task) => problem.detail("task_id", task.to_string()),
+                    None => problem,
+                }
+            }
             Rejection::InvalidArgs { problems } => problem.detail("problems", problems),
             Rejection::RuntimeNotReady { task, retry_after_ms } => {
                 let problem = problem.retry_after(Duration::from_millis(retry_after_ms));
@@ -300,7 +317,7 @@ impl From<Rejection> for Problem {
                 }
             }
             Rejection::CorruptStream { space } => problem.detail("space_id", space.to_string()),
-            Rejection::Forbidden
+            Rejection::Forbidden(_)
             | Rejection::SpaceNotFound
             | Rejection::InstanceNotFound
             | Rejection::BindingNotFound
@@ -311,7 +328,6 @@ impl From<Rejection> for Problem {
             | Rejection::SpaceClosed
             | Rejection::SpaceInError
             | Rejection::RequestIdConflict
-            | Rejection::CapabilityUnknown
             | Rejection::Overloaded
             | Rejection::ShuttingDown
             | Rejection::LogUnavailable
@@ -323,7 +339,7 @@ impl From<Rejection> for Problem {
 
 const fn code_of(rejection: &Rejection) -> Code {
     match rejection {
-        Rejection::Forbidden => Code::Forbidden,
+        Rejection::Forbidden(_) => Code::Forbidden,
         Rejection::SpaceNotFound => Code::SpaceNotFound,
         Rejection::InstanceNotFound => Code::InstanceNotFound,
         Rejection::BindingNotFound => Code::BindingNotFound,
@@ -336,7 +352,7 @@ const fn code_of(rejection: &Rejection) -> Code {
         Rejection::SpaceInError => Code::SpaceInError,
         Rejection::RequestIdConflict => Code::RequestIdConflict,
         Rejection::InvalidRequest { .. } => Code::InvalidRequest,
-        Rejection::CapabilityUnknown => Code::CapabilityUnknown,
+        Rejection::CapabilityUnknown { .. } => Code::CapabilityUnknown,
         Rejection::CapabilityNotGranted { .. } => Code::CapabilityNotGranted,
         Rejection::InvalidArgs { .. } => Code::InvalidArgs,
         Rejection::RuntimeNotReady { .. } => Code::RuntimeNotReady,
@@ -346,6 +362,12 @@ const fn code_of(rejection: &Rejection) -> Code {
         Rejection::OutcomeUnknown => Code::OutcomeUnknown,
         Rejection::CorruptStream { .. } => Code::CorruptStream,
         Rejection::Internal => Code::Internal,
+    }
+}
+
+impl From<Denial> for Problem {
+    fn from(denial: Denial) -> Self {
+        Rejection::from(denial).into()
     }
 }
 
@@ -372,7 +394,8 @@ pub fn errors_markdown() -> String {
          * **HTTP**: the status of the answer. `task` means that the request itself succeeded and the code stands in the \
          task's `error`. `invalid_request` is 422 for a field, 400 for a body that is not JSON, 413, 414, 415 and 431 for \
          bodies, addresses, media types and headers beyond their bounds.\n\
-         * **Retry**: whether the same request is sensible later; answers with 429 and 503 carry `Retry-After`.\n\
+         * **Retry**: whether the same request may well succeed later, though you change and do nothing else. Where it says \
+         no, the meaning or the message says what to do first. Answers with 429 and 503 carry `Retry-After`.\n\
          * **May have run**: whether the browser may have seen the step. `perhaps`: a task's `error.may_have_run` says \
          which; where there is no task, repeating with the same `request_id` settles it.\n\n\
          | code | HTTP | retry | may have run | meaning |\n|---|---|---|---|---|\n",
@@ -394,84 +417,4 @@ pub fn errors_markdown() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn every_rejection() -> Vec<Rejection> {
-        let id = actors_ids();
-        vec![
-            Rejection::Forbidden,
-            Rejection::SpaceNotFound,
-            Rejection::InstanceNotFound,
-            Rejection::BindingNotFound,
-            Rejection::TaskNotFound,
-            Rejection::TokenNotFound,
-            Rejection::BrowserInstanceInUse,
-            Rejection::InstanceRetired,
-            Rejection::SpaceClosed,
-            Rejection::SpaceTaskInProgress { task: id.1 },
-            Rejection::SpaceInError,
-            Rejection::RequestIdConflict,
-            Rejection::InvalidRequest { field: "limit", problem: "too large".to_owned() },
-            Rejection::CapabilityUnknown,
-            Rejection::CapabilityNotGranted { task: Some(id.1) },
-            Rejection::InvalidArgs { problems: vec!["/url is missing".to_owned()] },
-            Rejection::RuntimeNotReady { task: Some(id.1), retry_after_ms: 1500 },
-            Rejection::Overloaded,
-            Rejection::ShuttingDown,
-            Rejection::LogUnavailable,
-            Rejection::OutcomeUnknown,
-            Rejection::CorruptStream { space: id.0 },
-            Rejection::Internal,
-        ]
-    }
-
-    fn actors_ids() -> (eventlog::id::SpaceId, eventlog::id::TaskId) {
-        (
-            "spc_00000000000000000000000001".parse().expect("an id"),
-            "tsk_00000000000000000000000001".parse().expect("an id"),
-        )
-    }
-
-    #[test]
-    fn every_rejection_is_answered_with_its_own_code() {
-        for rejection in every_rejection() {
-            let code = rejection.code();
-            assert_eq!(Problem::from(rejection).code().as_str(), code);
-        }
-    }
-
-    #[test]
-    fn an_answer_that_asks_to_come_back_says_when() {
-        let problem = Problem::from(Rejection::RuntimeNotReady { task: None, retry_after_ms: 1500 });
-        let response = problem.into_response();
-        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(response.headers()[header::RETRY_AFTER], "2");
-        for code in
-            Code::ALL.iter().filter(|code| matches!(code.status().map(|s| s.as_u16()), Some(429 | 503)))
-        {
-            assert!(
-                Problem::new(*code).into_response().headers().contains_key(header::RETRY_AFTER),
-                "{code:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_code_stands_in_the_table_once_and_is_explained_in_one_line() {
-        let mut seen = std::collections::BTreeSet::new();
-        for code in Code::ALL {
-            assert!(seen.insert(code.as_str()), "{} twice", code.as_str());
-            assert!(
-                code.meaning().ends_with('.') && !code.meaning().contains(['\n', '|']),
-                "{}",
-                code.as_str()
-            );
-        }
-    }
-
-    #[test]
-    fn the_page_of_errors_is_the_table() {
-        crate::generated::compare("docs/errors.md", &errors_markdown());
-    }
-}
+mod tests;

@@ -35,22 +35,22 @@ pub enum Error {
         message: String,
     },
     /// The cursor belongs to a text that is no longer kept; begin again without it.
-    #[error("the cursor is unknown or no longer valid")]
+    #[error("the cursor is unknown or no longer valid; begin again without it")]
     InvalidCursor,
     /// The ref was never given out; take a snapshot.
-    #[error("there is no element {reference}")]
+    #[error("there is no element {reference}; take a snapshot for the refs that there are")]
     ElementNotFound {
         /// The ref.
         reference: ElementRef,
     },
     /// The element is gone; take a new snapshot. No input was sent.
-    #[error("the element {reference} is gone from the page")]
+    #[error("the element {reference} is gone from the page; take a new snapshot")]
     StaleRef {
         /// The ref.
         reference: ElementRef,
     },
     /// The element did not become ready in time. No input was sent.
-    #[error("the element {reference} is not ready: {check:?} was not reached{}", covered(.covered_by.as_deref()))]
+    #[error("{reference} {}", unready(*.check, .covered_by.as_deref()))]
     ElementNotActionable {
         /// The ref.
         reference: ElementRef,
@@ -60,7 +60,7 @@ pub enum Error {
         covered_by: Option<String>,
     },
     /// A dialog is open; answer it first.
-    #[error("a dialog is open in tab {tab}")]
+    #[error("a dialog ({}) is open in tab {tab}; answer it with the capability dialog", .dialog.kind)]
     DialogOpen {
         /// The tab that shows it.
         tab: TabId,
@@ -74,13 +74,13 @@ pub enum Error {
         reason: String,
     },
     /// The address is not allowed.
-    #[error("blocked by policy ({rule})")]
+    #[error("blocked by the rule {rule}{}", allowed(.rule))]
     BlockedByPolicy {
         /// The rule that blocks.
         rule: &'static str,
     },
     /// The tab is gone; choose another.
-    #[error("the tab is closed")]
+    #[error("the tab is closed; name one of those in the details, or open one with tab_new")]
     TabClosed {
         /// The tab, if one was meant.
         tab: Option<TabId>,
@@ -90,7 +90,7 @@ pub enum Error {
         sent: bool,
     },
     /// The page crashed; navigate to revive the tab.
-    #[error("the page in tab {tab} crashed")]
+    #[error("the page in tab {tab} crashed; navigate revives the tab")]
     TabCrashed {
         /// The tab.
         tab: TabId,
@@ -98,7 +98,7 @@ pub enum Error {
         sent: bool,
     },
     /// Time is up.
-    #[error("the time for this step is up")]
+    #[error("the time for this step was up before it was done")]
     TaskTimeout {
         /// Whether input had been sent.
         sent: bool,
@@ -119,7 +119,7 @@ pub enum Error {
     #[error("the browser was shut down")]
     RuntimeStopped,
     /// The page is too large to be read whole; narrow it with `root` or `ref`.
-    #[error("the result is too large")]
+    #[error("the result is too large; narrow it with root, ref or max_chars")]
     ResultTooLarge,
     /// The browser answered something unexpected.
     #[error("the browser gave an unexpected answer")]
@@ -132,8 +132,24 @@ pub enum Error {
     },
 }
 
-fn covered(by: Option<&str>) -> String {
-    by.map_or_else(String::new, |by| format!(", covered by {by}"))
+/// What kept the element from being acted on, in words for who asked.
+fn unready(check: Check, covered_by: Option<&str>) -> String {
+    match (check, covered_by) {
+        (Check::Visible, _) => "is not visible".to_owned(),
+        (Check::Stable, _) => "does not stop moving".to_owned(),
+        (Check::Enabled, _) => "is disabled".to_owned(),
+        (Check::Editable, _) => "can not be edited: it is read-only, or no field for text".to_owned(),
+        (Check::ReceivesEvents, Some(by)) => format!("is covered by {by}"),
+        (Check::ReceivesEvents, None) => "can not be reached by the mouse".to_owned(),
+    }
+}
+
+/// What the rule lets through, where that can be said in a few words.
+fn allowed(rule: &str) -> &'static str {
+    match rule {
+        "scheme" => ": only http, https and about:blank may be opened",
+        _ => "",
+    }
 }
 
 impl Error {
@@ -163,7 +179,7 @@ impl Error {
         }
     }
 
-    /// Whether the same call may well succeed later.
+    /// Whether the same call may well succeed later, though nobody does anything about it.
     pub fn retryable(&self) -> bool {
         match self {
             Self::ElementNotActionable { .. }
@@ -221,8 +237,9 @@ impl Error {
             Self::BlockedByPolicy { rule } => Some(json!({ "rule": rule })),
             Self::TabClosed { tab, tabs, .. } => Some(json!({ "tab": tab, "tabs": tabs })),
             Self::TabCrashed { tab, .. } => Some(json!({ "tab": tab })),
-            Self::InvalidArgs { .. }
-            | Self::InvalidCursor
+            // The same shape as that of args which do not fit the schema.
+            Self::InvalidArgs { message } => Some(json!({ "problems": [message] })),
+            Self::InvalidCursor
             | Self::TaskTimeout { .. }
             | Self::Cancelled { .. }
             | Self::RuntimeCrashed { .. }
@@ -255,5 +272,92 @@ impl From<CallError> for Error {
             CallError::TooLarge { .. } => Self::ResultTooLarge,
             other => Self::Internal { source: Box::new(other), sent: false },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What users are told of every code.
+    const PAGE: &str = include_str!("../../../docs/errors.md");
+
+    fn every_error(sent: bool) -> Vec<Error> {
+        let (reference, tab) = ("e8".parse().expect("a ref"), "t1".parse().expect("a tab"));
+        let dialog = DialogInfo {
+            kind: "confirm".to_owned(),
+            message: "Sure?".to_owned(),
+            default_prompt: None,
+            answered: false,
+        };
+        let unready = |check, by: Option<&str>| Error::ElementNotActionable {
+            reference,
+            check,
+            covered_by: by.map(str::to_owned),
+        };
+        vec![
+            Error::invalid("e4 takes no text; click it, or press keys in it"),
+            Error::InvalidCursor,
+            Error::ElementNotFound { reference },
+            Error::StaleRef { reference },
+            unready(Check::Visible, None),
+            unready(Check::Stable, None),
+            unready(Check::Enabled, None),
+            unready(Check::Editable, None),
+            unready(Check::ReceivesEvents, None),
+            unready(Check::ReceivesEvents, Some("dialog \"Cookies\"")),
+            Error::DialogOpen { tab, dialog },
+            Error::NavigationFailed { reason: "net::ERR_CONNECTION_REFUSED".to_owned() },
+            Error::BlockedByPolicy { rule: "scheme" },
+            Error::TabClosed { tab: Some(tab), tabs: Vec::new(), sent },
+            Error::TabCrashed { tab, sent },
+            Error::TaskTimeout { sent },
+            Error::Cancelled { sent },
+            Error::RuntimeCrashed { sent },
+            Error::RuntimeStopped,
+            Error::ResultTooLarge,
+            Error::Internal { source: Box::new(CallError::Gone(Gone::Closed)), sent },
+        ]
+    }
+
+    /// The columns of a code in the page: HTTP, retry, may have run, meaning.
+    fn columns(code: &str) -> Vec<&'static str> {
+        let row = PAGE.lines().find(|line| line.starts_with(&format!("| `{code}` |")));
+        row.unwrap_or_else(|| panic!("{code} is not explained")).split('|').skip(2).map(str::trim).collect()
+    }
+
+    #[test]
+    fn what_the_page_of_errors_says_of_a_code_is_what_the_browser_says() {
+        for error in every_error(true).iter().chain(&every_error(false)) {
+            let told = columns(error.code());
+            assert_eq!(told[1] == "yes", error.retryable(), "{}: retry", error.code());
+            assert!(told[2] == "perhaps" || !error.may_have_run(), "{}: may have run", error.code());
+        }
+    }
+
+    #[test]
+    fn a_message_says_what_is_wrong_and_what_to_do_in_words_of_the_catalogue() {
+        let told: Vec<_> = every_error(false).iter().map(ToString::to_string).collect();
+        for message in [
+            "there is no element e8; take a snapshot for the refs that there are",
+            "the element e8 is gone from the page; take a new snapshot",
+            "e8 is not visible",
+            "e8 does not stop moving",
+            "e8 is disabled",
+            "e8 can not be edited: it is read-only, or no field for text",
+            "e8 can not be reached by the mouse",
+            "e8 is covered by dialog \"Cookies\"",
+            "a dialog (confirm) is open in tab t1; answer it with the capability dialog",
+            "blocked by the rule scheme: only http, https and about:blank may be opened",
+            "the page in tab t1 crashed; navigate revives the tab",
+        ] {
+            assert!(told.iter().any(|said| said == message), "{message}: {told:#?}");
+        }
+    }
+
+    #[test]
+    fn args_that_do_not_make_sense_are_detailed_as_those_that_do_not_fit() {
+        let refused = Error::invalid("no dialog is open in tab t1");
+        assert_eq!(refused.details(), Some(json!({ "problems": ["no dialog is open in tab t1"] })));
     }
 }

@@ -10,9 +10,10 @@ pub(crate) const URL_BYTES_MAX: usize = 8192;
 /// Checks an address that an agent wants to open: http, https or about:blank.
 pub(crate) fn may_open(address: &str) -> Result<Url, Error> {
     if address.len() > URL_BYTES_MAX {
-        return Err(Error::invalid("the address is too long"));
+        return Err(Error::invalid(format!("the address is longer than {URL_BYTES_MAX} bytes")));
     }
-    let url = Url::parse(address).map_err(|_| Error::invalid("the address is not an absolute URL"))?;
+    let url = Url::parse(address)
+        .map_err(|_| Error::invalid("the address is not absolute; begin it with https:// or http://"))?;
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
         "about" if url.as_str() == "about:blank" => Ok(url),

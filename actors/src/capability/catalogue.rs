@@ -31,6 +31,8 @@ pub struct Row {
     pub bundle: Bundle,
     /// What is sensitive about it.
     pub sensitivity: Sensitivity,
+    /// Args as somebody might send them; they fit the schema.
+    pub example: Json,
     /// The JSON Schema of its args (draft 2020-12); closed: no property that it does not name.
     pub args_schema: Json,
     /// The JSON Schema of its result (draft 2020-12).
@@ -81,7 +83,7 @@ pub enum CheckError {
 impl From<CheckError> for Rejection {
     fn from(error: CheckError) -> Self {
         match error {
-            CheckError::Unknown => Self::CapabilityUnknown,
+            CheckError::Unknown => Self::CapabilityUnknown { at: None },
             CheckError::Args(problems) => Self::InvalidArgs { problems },
         }
     }
@@ -102,6 +104,9 @@ pub enum CatalogueError {
     /// A secret arg is not among the args.
     #[error("{0} has no arg {1:?}")]
     NoSuchArg(CapabilityName, &'static str),
+    /// The example does not fit the schema.
+    #[error("the example of {0} does not fit: {1}")]
+    Example(CapabilityName, String),
     /// The schema can't be compiled.
     #[error("the schema of {0}'s args is no JSON Schema: {1}")]
     Schema(CapabilityName, String),
@@ -116,6 +121,7 @@ pub fn row<Args, Output>(
     summary: &'static str,
     bundle: Bundle,
     sensitivity: Sensitivity,
+    example: Json,
 ) -> Result<Row, CatalogueError>
 where
     Args: JsonSchema + DeserializeOwned,
@@ -140,7 +146,12 @@ where
         .map_err(|error| {
             CatalogueError::Schema(parsed.clone(), format!("{}: {error}", type_name::<Args>()))
         })?;
-    Ok(Row { name: parsed, summary, bundle, sensitivity, args_schema, result_schema, validator })
+    let row =
+        Row { name: parsed, summary, bundle, sensitivity, example, args_schema, result_schema, validator };
+    match row.check(&row.example) {
+        Err(CheckError::Args(problems)) => Err(CatalogueError::Example(row.name, problems.join("; "))),
+        Ok(()) | Err(CheckError::Unknown) => Ok(row),
+    }
 }
 
 /// Whether a schema takes objects only, and only the properties that it names; each of them, where it has several forms.
@@ -183,7 +194,11 @@ impl Row {
             return Ok(());
         }
         Err(CheckError::Args(
-            self.validator.iter_errors(args).take(PROBLEMS_MAX).map(|e| describe(&e)).collect(),
+            self.validator
+                .iter_errors(args)
+                .take(PROBLEMS_MAX)
+                .map(|e| describe(&e, &self.args_schema))
+                .collect(),
         ))
     }
 }
@@ -280,11 +295,23 @@ mod tests {
 
     fn fill() -> Result<Row, CatalogueError> {
         let sensitivity = Sensitivity::ACTS.with_secrets(&["text"]);
-        row::<Fill, Page>("fill", "Fills a field.", Bundle::Standard, sensitivity)
+        row::<Fill, Page>(
+            "fill",
+            "Fills a field.",
+            Bundle::Standard,
+            sensitivity,
+            json!({ "ref": "e1", "text": "x" }),
+        )
     }
 
     fn catalogue() -> Catalogue {
-        let evaluate = row::<Wait, Page>("evaluate", "Runs a script.", Bundle::Trusted, Sensitivity::ACTS);
+        let evaluate = row::<Wait, Page>(
+            "evaluate",
+            "Runs a script.",
+            Bundle::Trusted,
+            Sensitivity::ACTS,
+            json!({ "ms": 1 }),
+        );
         Catalogue::new([fill(), evaluate]).expect("the table is right")
     }
 
@@ -360,15 +387,18 @@ mod tests {
 
     #[test]
     fn a_table_that_would_let_anything_in_is_no_catalogue() {
-        let open = row::<Open, Page>("open", "", Bundle::Standard, Sensitivity::READS);
+        let open = row::<Open, Page>("open", "", Bundle::Standard, Sensitivity::READS, json!({}));
         assert!(matches!(open, Err(CatalogueError::Open(_))));
-        let not_an_object = row::<String, Page>("text", "", Bundle::Standard, Sensitivity::READS);
+        let not_an_object = row::<String, Page>("text", "", Bundle::Standard, Sensitivity::READS, json!({}));
         assert!(matches!(not_an_object, Err(CatalogueError::Open(_))));
         let secret = Sensitivity::ACTS.with_secrets(&["password"]);
-        let secret = row::<Fill, Page>("fill", "", Bundle::Standard, secret);
+        let secret = row::<Fill, Page>("fill", "", Bundle::Standard, secret, json!({}));
         assert!(matches!(secret, Err(CatalogueError::NoSuchArg(_, "password"))));
         assert!(matches!(Catalogue::new([fill(), fill()]), Err(CatalogueError::Twice(_))));
-        let unnamed = row::<Fill, Page>("", "", Bundle::Standard, Sensitivity::READS);
+        let unfit =
+            row::<Fill, Page>("fill", "", Bundle::Standard, Sensitivity::ACTS, json!({ "ref": "e1" }));
+        assert!(matches!(unfit, Err(CatalogueError::Example(_, problem)) if problem.contains("text")));
+        let unnamed = row::<Fill, Page>("", "", Bundle::Standard, Sensitivity::READS, json!({}));
         assert!(matches!(unnamed, Err(CatalogueError::Name(""))));
     }
 }

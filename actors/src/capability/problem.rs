@@ -5,12 +5,55 @@ use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 
 /// At most so many bytes of a property's name, of a pointer or of a schema's value are told.
 const TOLD_BYTES_MAX: usize = 128;
+/// At most so many bytes of the words that would fit.
+const LISTED_BYTES_MAX: usize = 512;
 
-/// One line for one problem: JSON pointer (RFC 6901), then what is wrong there.
-pub(super) fn describe(error: &ValidationError<'_>) -> String {
+/// One line for one problem: JSON pointer (RFC 6901), then what is wrong there by `schema`, the whole one.
+pub(super) fn describe(error: &ValidationError<'_>, schema: &Json) -> String {
     let pointer = error.instance_path().as_str();
     let place = if pointer.is_empty() { "(args)".to_owned() } else { told(pointer) };
-    format!("{place}: {}", wrong(error.kind()))
+    let wrong = match error.kind() {
+        Kind::OneOfMultipleValid { .. } | Kind::OneOfNotValid { .. } => choices(error, schema, "exactly one"),
+        Kind::AnyOf { .. } => choices(error, schema, "at least one"),
+        kind => wrong(kind),
+    };
+    format!("{place}: {wrong}")
+}
+
+/// The forms of the `oneOf` or `anyOf` that was not met.
+fn forms<'a>(error: &ValidationError<'_>, schema: &'a Json) -> &'a [Json] {
+    schema.pointer(error.schema_path().as_str()).and_then(Json::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn is_null(form: &Json) -> bool {
+    form.get("type").and_then(Json::as_str) == Some("null")
+}
+
+/// What would fit one of several forms: their words, or the properties that tell them apart.
+fn choices(error: &ValidationError<'_>, schema: &Json, how_many: &str) -> String {
+    let (mut words, mut properties) = (Vec::new(), Vec::new());
+    if !forms(error, schema).iter().all(|form| gather(form, &mut words, &mut properties)) {
+        return "must fit one of the forms of the schema".to_owned();
+    }
+    let listed = |names: &[&str]| clip_to(&names.join(", "), LISTED_BYTES_MAX);
+    match (words.is_empty(), properties.is_empty()) {
+        (false, true) => format!("must be one of {}", listed(&words)),
+        (true, false) => format!("must have {how_many} of {}", listed(&properties)),
+        (false, false) => {
+            format!("must be one of {}, or have one of {}", listed(&words), listed(&properties))
+        }
+        (true, true) => "must fit one of the forms of the schema".to_owned(),
+    }
+}
+
+/// Whether a form could be put into words.
+fn gather<'a>(form: &'a Json, words: &mut Vec<&'a str>, properties: &mut Vec<&'a str>) -> bool {
+    let texts = |keyword: &str| form.get(keyword).and_then(Json::as_array).into_iter().flatten();
+    let known = words.len() + properties.len();
+    words.extend(form.get("const").into_iter().chain(texts("enum")).filter_map(Json::as_str));
+    properties.extend(texts("required").filter_map(Json::as_str));
+    let inner = texts("oneOf").chain(texts("anyOf")).all(|inner| gather(inner, words, properties));
+    inner && (is_null(form) || words.len() + properties.len() > known)
 }
 
 /// Only what the schema says goes into the words, and names of properties, which are no values.
@@ -22,7 +65,7 @@ fn wrong(kind: &Kind) -> String {
         }
         Kind::Required { property } => format!("{} is required", schema_value(property)),
         Kind::Type { kind } => type_words(kind),
-        Kind::Enum { options } => format!("must be one of {}", schema_value(options)),
+        Kind::Enum { options } => format!("must be one of {}", listed(options)),
         Kind::Constant { expected_value } => format!("must be {}", schema_value(expected_value)),
         Kind::Minimum { limit } => format!("must be at least {}", schema_value(limit)),
         Kind::Maximum { limit } => format!("must be at most {}", schema_value(limit)),
@@ -37,10 +80,6 @@ fn wrong(kind: &Kind) -> String {
         Kind::MaxProperties { limit } => format!("must have at most {limit} properties"),
         Kind::Pattern { pattern } => format!("must match {pattern}"),
         Kind::Format { format } => format!("must be a {format}"),
-        Kind::OneOfMultipleValid { .. } | Kind::OneOfNotValid { .. } => {
-            "must fit exactly one of the forms of the schema".to_owned()
-        }
-        Kind::AnyOf { .. } => "must fit one of the forms of the schema".to_owned(),
         Kind::UniqueItems => "must have each item once".to_owned(),
         other => format!("breaks the schema's {:?}", other.keyword()),
     }
@@ -65,6 +104,13 @@ fn type_words(kind: &jsonschema::error::TypeKind) -> String {
     }
 }
 
+/// The values of an `enum`: texts without quotes, as people write them.
+fn listed(options: &Json) -> String {
+    let shown = |option: &Json| option.as_str().map_or_else(|| option.to_string(), str::to_owned);
+    let options: Vec<_> = options.as_array().into_iter().flatten().map(shown).collect();
+    clip_to(&options.join(", "), LISTED_BYTES_MAX)
+}
+
 /// A value that stands in the schema, so it is ours.
 fn schema_value(value: &Json) -> String {
     clip(&value.to_string())
@@ -79,8 +125,12 @@ fn told(name: &str) -> String {
 }
 
 fn clip(text: &str) -> String {
-    if text.len() <= TOLD_BYTES_MAX {
+    clip_to(text, TOLD_BYTES_MAX)
+}
+
+fn clip_to(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
         return text.to_owned();
     }
-    format!("{}…", &text[..text.floor_char_boundary(TOLD_BYTES_MAX)])
+    format!("{}…", &text[..text.floor_char_boundary(bytes_max)])
 }

@@ -6,6 +6,7 @@ use browser::{args, results};
 use eventlog::{event::instance::Bundle::Standard, id::ArtifactId};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use super::{Catalogue, CatalogueError, Row, Sensitivity, row};
 
@@ -26,8 +27,8 @@ pub struct Picture {
 /// A file that a task made.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PictureFile {
-    /// Its id: `GET …/artifacts/{id}` gives the bytes.
-    pub id: ArtifactId,
+    /// Its id: `GET …/artifacts/{artifact_id}` gives the bytes.
+    pub artifact_id: ArtifactId,
     /// Its media type.
     pub media_type: String,
     /// Its size.
@@ -39,29 +40,29 @@ pub struct PictureFile {
 #[rustfmt::skip]
 fn rows() -> Vec<Result<Row, CatalogueError>> {
     vec![
-        row::<args::NavigateArgs, results::NavigateResult>("navigate", "Opens an address.", Standard, ACTS),
-        row::<args::HistoryArgs, results::NavigateResult>("go_back", "Goes back in the tab's history.", Standard, ACTS),
-        row::<args::HistoryArgs, results::NavigateResult>("go_forward", "Goes forward in the tab's history.", Standard, ACTS),
-        row::<args::ReloadArgs, results::NavigateResult>("reload", "Loads the page again.", Standard, ACTS),
-        row::<args::ClickArgs, results::PageState>("click", "Clicks an element once it can be clicked.", Standard, ACTS),
-        row::<args::ClickArgs, results::PageState>("dblclick", "Clicks an element twice.", Standard, ACTS),
-        row::<args::ElementArgs, results::PageState>("hover", "Moves the mouse over an element.", Standard, ACTS),
-        row::<args::ElementArgs, results::PageState>("focus", "Gives an element the focus.", Standard, ACTS),
-        row::<args::ElementArgs, results::PageState>("scroll_into_view", "Scrolls until an element can be seen.", Standard, ACTS),
-        row::<args::TypeArgs, results::PageState>("type", "Types text key by key.", Standard, ACTS),
-        row::<args::FillArgs, results::PageState>("fill", "Replaces the text of a field.", Standard, ACTS),
-        row::<args::PressArgs, results::PageState>("press", "Presses a key.", Standard, ACTS),
-        row::<args::WaitArgs, results::WaitResult>("wait", "Waits for one thing to come true.", Standard, READS),
-        row::<args::DialogArgs, results::PageState>("dialog", "Answers the open dialog.", Standard, ACTS),
-        row::<args::TabNewArgs, results::TabList>("tab_new", "Opens a tab.", Standard, ACTS),
-        row::<args::TabArgs, results::TabList>("tab_select", "Makes a tab the active one.", Standard, ACTS),
-        row::<args::TabArgs, results::TabList>("tab_close", "Closes a tab.", Standard, ACTS),
-        row::<args::TabListArgs, results::TabList>("tab_list", "Lists the tabs.", Standard, READS),
-        row::<args::SnapshotArgs, results::PageSnapshot>("snapshot", "Reads the page as text, with refs for what can be acted on.", Standard, READS),
-        row::<args::ScreenshotArgs, Picture>("screenshot", "Takes a picture.", Standard, READS),
-        row::<args::GetContentArgs, results::Content>("get_content", "Reads the text of the page.", Standard, READS),
-        row::<args::PageArgs, results::UrlResult>("get_url", "Says the address of the page.", Standard, READS),
-        row::<args::PageArgs, results::TitleResult>("get_title", "Says the title of the page.", Standard, READS),
+        row::<args::NavigateArgs, results::NavigateResult>("navigate", "Opens an address.", Standard, ACTS, json!({ "url": "https://example.org" })),
+        row::<args::HistoryArgs, results::NavigateResult>("go_back", "Goes back in the tab's history.", Standard, ACTS, json!({})),
+        row::<args::HistoryArgs, results::NavigateResult>("go_forward", "Goes forward in the tab's history.", Standard, ACTS, json!({})),
+        row::<args::ReloadArgs, results::NavigateResult>("reload", "Loads the page again.", Standard, ACTS, json!({ "ignore_cache": true })),
+        row::<args::ClickArgs, results::PageState>("click", "Clicks an element once it can be clicked.", Standard, ACTS, json!({ "ref": "e4" })),
+        row::<args::ClickArgs, results::PageState>("dblclick", "Clicks an element twice.", Standard, ACTS, json!({ "ref": "e4" })),
+        row::<args::ElementArgs, results::PageState>("hover", "Moves the mouse over an element.", Standard, ACTS, json!({ "ref": "e4" })),
+        row::<args::ElementArgs, results::PageState>("focus", "Gives an element the focus.", Standard, ACTS, json!({ "ref": "e4" })),
+        row::<args::ElementArgs, results::PageState>("scroll_into_view", "Scrolls until an element can be seen.", Standard, ACTS, json!({ "ref": "e4" })),
+        row::<args::TypeArgs, results::PageState>("type", "Types text key by key.", Standard, ACTS, json!({ "ref": "e5", "text": "tea", "submit": true })),
+        row::<args::FillArgs, results::PageState>("fill", "Replaces the text of a field.", Standard, ACTS, json!({ "ref": "e5", "text": "two cups" })),
+        row::<args::PressArgs, results::PageState>("press", "Presses a key.", Standard, ACTS, json!({ "key": "Enter" })),
+        row::<args::WaitArgs, results::WaitResult>("wait", "Waits for one thing to come true.", Standard, READS, json!({ "text": "Thank you" })),
+        row::<args::DialogArgs, results::PageState>("dialog", "Answers the open dialog.", Standard, ACTS, json!({ "action": "accept" })),
+        row::<args::TabNewArgs, results::TabList>("tab_new", "Opens a tab.", Standard, ACTS, json!({ "url": "https://example.org" })),
+        row::<args::TabArgs, results::TabList>("tab_select", "Makes a tab the active one.", Standard, ACTS, json!({ "tab": "t1" })),
+        row::<args::TabArgs, results::TabList>("tab_close", "Closes a tab.", Standard, ACTS, json!({ "tab": "t2" })),
+        row::<args::TabListArgs, results::TabList>("tab_list", "Lists the tabs.", Standard, READS, json!({})),
+        row::<args::SnapshotArgs, results::PageSnapshot>("snapshot", "Reads the page as text, with refs for what can be acted on.", Standard, READS, json!({ "interactive": true })),
+        row::<args::ScreenshotArgs, Picture>("screenshot", "Takes a picture.", Standard, READS, json!({ "full_page": true })),
+        row::<args::GetContentArgs, results::Content>("get_content", "Reads the text of the page.", Standard, READS, json!({ "format": "markdown" })),
+        row::<args::PageArgs, results::UrlResult>("get_url", "Says the address of the page.", Standard, READS, json!({})),
+        row::<args::PageArgs, results::TitleResult>("get_title", "Says the title of the page.", Standard, READS, json!({})),
     ]
 }
 
@@ -86,6 +87,57 @@ mod tests {
             let result = smallest(&row.result_schema);
             let validator = jsonschema::validator_for(&row.result_schema).unwrap();
             assert!(validator.is_valid(&result), "{}: {result}", row.name);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_choice_is_said_with_the_choices() {
+        let problems = |name: &str, args: serde_json::Value| {
+            let checked = standard().check(&name.parse().unwrap(), &args);
+            let Err(crate::capability::CheckError::Args(problems)) = checked else {
+                panic!("{name}: {args} fits")
+            };
+            problems
+        };
+        let one_of = "(args): must have exactly one of ms, text, text_gone, ref_state, url, load_state";
+        assert_eq!(problems("wait", json!({})), [one_of]);
+        assert_eq!(problems("wait", json!({ "ms": 1, "text": "x" })), [one_of]);
+        let states = "must be one of load, domcontentloaded, network_idle, none";
+        let url = "https://example.org";
+        assert_eq!(
+            problems("navigate", json!({ "url": url, "wait": "networkidle" })),
+            [format!("/wait: {states}")]
+        );
+        assert_eq!(problems("wait", json!({ "load_state": "idle" })), [format!("/load_state: {states}")]);
+        assert_eq!(
+            problems("dialog", json!({ "action": "yes" })),
+            ["/action: must be one of accept, dismiss"]
+        );
+        let state = json!({ "ref_state": { "ref": "e1", "state": "seen" } });
+        let states = "must be one of visible, hidden, enabled, disabled, gone";
+        assert_eq!(problems("wait", state), [format!("/ref_state/state: {states}")]);
+        let position = json!({ "ref": "e1", "position": { "x": -1, "y": 0 } });
+        assert_eq!(problems("click", position), ["/position/x: must be at least 0"]);
+    }
+
+    #[test]
+    fn no_problem_with_any_arg_leaves_the_choices_unsaid() {
+        for row in standard().rows() {
+            for (name, property) in row.args_schema["properties"].as_object().into_iter().flatten() {
+                for wrong in [json!("~"), json!({ "~": 0 }), json!([[]]), json!(-1)] {
+                    let mut args = row.example.clone();
+                    args[name] = wrong;
+                    let Err(crate::capability::CheckError::Args(problems)) = row.check(&args) else {
+                        continue;
+                    };
+                    let text = problems.join("\n");
+                    assert!(
+                        !text.contains("forms of the schema"),
+                        "{}: {name}: {property}: {text}",
+                        row.name
+                    );
+                }
+            }
         }
     }
 }

@@ -12,7 +12,10 @@ use super::{
     policy::check_policy,
     state::{Circuit, Instance, InstanceState, RuntimeState},
 };
-use crate::{caller::Scope, rejection::Rejection};
+use crate::{
+    caller::Scope,
+    rejection::{Denial, Rejection},
+};
 
 /// What to append; nothing where it is empty.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +71,7 @@ fn check_asker(instance: &Instance, command: &Command, facts: &Facts<'_>) -> Res
         | Command::OpenCircuit { .. }
         | Command::Release { .. } => match facts.caller.role() {
             None => Ok(()),
-            Some(Role::Operator | Role::Auditor | Role::RuntimeAgent) => Err(Rejection::Forbidden),
+            Some(Role::Operator | Role::Auditor | Role::RuntimeAgent) => Err(Denial::ServerOnly.into()),
         },
     }
 }
@@ -130,10 +133,7 @@ fn ready(instance: &Instance, generation: Generation) -> Vec<InstanceEvent> {
 }
 
 fn register(asked: &Register, facts: &Facts<'_>) -> Result<InstanceEvent, Rejection> {
-    match facts.caller.role() {
-        None | Some(Role::Operator) => {}
-        Some(Role::RuntimeAgent | Role::Auditor) => return Err(Rejection::Forbidden),
-    }
+    facts.caller.must_be(&[Role::Operator])?;
     let workspaces = workspaces(asked, facts)?;
     let invalid = |field, problem: &str| Rejection::InvalidRequest { field, problem: problem.to_owned() };
     if asked.bundle == Bundle::Trusted && !facts.allowed.trusted {
@@ -157,7 +157,7 @@ fn register(asked: &Register, facts: &Facts<'_>) -> Result<InstanceEvent, Reject
 fn workspaces(asked: &Register, facts: &Facts<'_>) -> Result<Vec<WorkspaceId>, Rejection> {
     let mut workspaces = match (&asked.workspaces, &facts.caller.scope) {
         (Some(named), scope) if named.iter().all(|workspace| scope.holds(workspace)) => named.clone(),
-        (Some(_), _) => return Err(Rejection::Forbidden),
+        (Some(_), _) => return Err(Denial::EachWorkspace.into()),
         (None, Scope::All) => facts.workspaces.iter().cloned().collect(),
         (None, Scope::Only(own)) => own.iter().cloned().collect(),
     };

@@ -6,7 +6,10 @@ use eventlog::{
     id::{DisplayName, InstanceId, SpaceId, WorkspaceId},
 };
 
-use crate::{caller::Caller, rejection::Rejection};
+use crate::{
+    caller::Caller,
+    rejection::{Denial, Rejection},
+};
 
 /// A browser instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,13 +154,14 @@ impl Instance {
     pub fn check_authority(&self, caller: &Caller) -> Result<(), Rejection> {
         let everywhere = caller.scope == crate::caller::Scope::All;
         let held = |workspace: &WorkspaceId| caller.scope.holds(workspace);
-        match caller.role() {
-            None => Ok(()),
-            Some(Role::RuntimeAgent | Role::Auditor) => Err(Rejection::Forbidden),
-            Some(Role::Operator) if everywhere => Ok(()),
-            Some(Role::Operator) if !self.workspaces.iter().any(held) => Err(Rejection::InstanceNotFound),
-            Some(Role::Operator) if self.workspaces.iter().all(held) => Ok(()),
-            Some(Role::Operator) => Err(Rejection::Forbidden),
+        caller.must_be(&[Role::Operator])?;
+        if !everywhere && !self.workspaces.iter().any(held) {
+            return Err(Rejection::InstanceNotFound);
+        }
+        if everywhere || self.workspaces.iter().all(held) {
+            Ok(())
+        } else {
+            Err(Denial::EachWorkspace.into())
         }
     }
 }

@@ -15,7 +15,7 @@ use super::{Allowed, Command, Effect, Facts, Health, InstanceState, Register, de
 use crate::{
     caller::{Caller, Scope},
     place::Place,
-    rejection::Rejection,
+    rejection::{Denial, Rejection},
     space::scenario::{NOW, caller, instance_id, space_id, workspace_id},
 };
 
@@ -101,10 +101,10 @@ fn health(events: &[InstanceEvent]) -> Health {
 fn an_operator_registers_an_instance_for_workspaces_that_it_may_enter() {
     let absent = given(&[]);
     assert_eq!(ask(&absent, &register(asked()), &operator(&["team"])), Ok(vec![registered()]));
-    assert_eq!(ask(&absent, &register(asked()), &operator(&["other"])), Err(Rejection::Forbidden));
+    assert_eq!(ask(&absent, &register(asked()), &operator(&["other"])), Err(Denial::EachWorkspace.into()));
     for role in [Role::RuntimeAgent, Role::Auditor] {
         let forbidden = ask(&absent, &register(asked()), &caller(role, "x", &["team"]));
-        assert_eq!(forbidden, Err(Rejection::Forbidden));
+        assert_eq!(forbidden, Err(Denial::Role(&[Role::Operator]).into()));
     }
     assert_eq!(ask(&given(&[registered()]), &register(asked()), &operator(&["team"])), Ok(vec![]));
 }
@@ -151,7 +151,7 @@ fn an_instance_is_retired_once_by_who_may_decide_about_all_its_workspaces() {
     assert_eq!(retire(&state, &operator(&["team"])), Ok(vec![InstanceEvent::Retired {}]));
     assert_eq!(retire(&state, &operator(&["other"])), Err(Rejection::InstanceNotFound));
     let auditor = caller(Role::Auditor, "x", &["team"]);
-    assert_eq!(retire(&state, &auditor), Err(Rejection::Forbidden));
+    assert_eq!(retire(&state, &auditor), Err(Denial::Role(&[Role::Operator]).into()));
     assert_eq!(retire(&given(&[]), &operator(&["team"])), Err(Rejection::InstanceNotFound));
     let shared: Vec<WorkspaceId> = vec![workspace_id(), "other".parse().expect("it is a slug")];
     let InstanceEvent::Registered { instance_kind, name, bundle, network_policy, headless, .. } =
@@ -167,7 +167,7 @@ fn an_instance_is_retired_once_by_who_may_decide_about_all_its_workspaces() {
         headless,
         workspaces: shared,
     };
-    assert_eq!(retire(&given(&[shared]), &operator(&["team"])), Err(Rejection::Forbidden));
+    assert_eq!(retire(&given(&[shared]), &operator(&["team"])), Err(Denial::EachWorkspace.into()));
     let retired = given(&[registered(), InstanceEvent::Retired {}]);
     assert_eq!(retire(&retired, &operator(&["team"])), Ok(vec![]));
 }
@@ -292,7 +292,7 @@ fn what_the_supervisor_tells_an_instance_no_caller_can() {
         Command::OpenCircuit { losses: 1, retry_after_ms: 1 },
         Command::Release { space: space_id(), reason: CloseReason::Requested },
     ] {
-        assert_eq!(ask(&state, &command, &everywhere), Err(Rejection::Forbidden), "{command:?}");
+        assert_eq!(ask(&state, &command, &everywhere), Err(Denial::ServerOnly.into()), "{command:?}");
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use eventlog::{Fence, Redacted, event::space::TaskError};
+use eventlog::{Fence, event::space::TaskError};
+
+use crate::space::failure::Failure;
 
 /// Remembers the highest fence that it has seen.
 #[derive(Debug)]
@@ -22,13 +24,7 @@ impl FenceGate {
 
 /// What a call of an ended reservation is answered.
 pub(crate) fn reservation_ended() -> TaskError {
-    TaskError {
-        code: "runtime_stopped".to_owned(),
-        message: Redacted::own("the reservation of this browser has ended"),
-        retryable: false,
-        may_have_run: false,
-        details: None,
-    }
+    Failure::RuntimeStopped.saying("the reservation of this browser has ended", false)
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ use super::{
 use crate::{
     capability::{Catalogue, Row},
     clock::Clock,
-    space::RESULT_BYTES_MAX,
+    space::{RESULT_BYTES_MAX, failure::Failure},
 };
 
 /// The smallest result of each capability.
@@ -238,7 +238,7 @@ impl Scripted {
                 Outcome::Cancelled
             }
             () = sleep_until(Instant::from_std(step.deadline)) => {
-                Outcome::Failed(error("task_timeout", "the step did not end in time", true))
+                Outcome::Failed(Failure::TaskTimeout.saying("the step did not end in time", true))
             }
             () = passes(script.delay) => self.finish(step, script),
         }
@@ -278,7 +278,7 @@ async fn passes(delay: Duration) {
 }
 
 fn gone() -> Outcome {
-    Outcome::Failed(error("runtime_crashed", "the browser ended during the step", true))
+    Outcome::Failed(Failure::RuntimeCrashed.saying("the browser ended during the step", true))
 }
 
 fn error(code: &str, message: &'static str, may_have_run: bool) -> TaskError {

@@ -14,7 +14,6 @@ use std::{sync::Arc, time::Duration};
 
 use eventlog::{
     AppendError, Appended, EventLog, Redacted, Sensitive, SpaceEvent, StreamId,
-    event::space::TaskError,
     id::{CapabilityName, CommandId, OperationId, RequestId, SpaceId, TaskId, WorkspaceId},
     sealing::args_context,
 };
@@ -32,6 +31,7 @@ use super::{
     decide, due,
     effect::Execute,
     evolve_all, evolve_recorded,
+    failure::Failure,
     slot::{Ended, Slot},
     state::TaskEnd,
     summary::{SpaceSummary, TaskSummary},
@@ -403,18 +403,11 @@ impl SpaceActor {
         };
         match args {
             Ok(args) => execution::start(job, args),
-            Err(()) => execution::report(job, Outcome::Failed(unreadable())),
+            Err(()) => execution::report(
+                job,
+                Outcome::Failed(Failure::Internal.saying("the args could not be opened", false)),
+            ),
         }
-    }
-}
-
-fn unreadable() -> TaskError {
-    TaskError {
-        code: Rejection::Internal.code().to_owned(),
-        message: Redacted::own("the args could not be opened"),
-        retryable: true,
-        may_have_run: false,
-        details: None,
     }
 }
 

@@ -20,7 +20,10 @@ use super::{
     state::{ActiveTask, OpenSpace, Phase, RunningTask, Space, SpaceState},
     submit::submit,
 };
-use crate::{rejection::Rejection, runtime::Outcome};
+use crate::{
+    rejection::{Denial, Rejection},
+    runtime::Outcome,
+};
 
 /// What a command comes to: what to append, and what to answer once that is durable.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,12 +125,11 @@ fn access<'a>(state: &'a SpaceState, asker: Asker<'_>) -> Result<&'a Space, Reje
     match asker {
         Asker::Server => state.space().ok_or(Rejection::SpaceNotFound),
         Asker::Caller { caller, workspace } => {
-            if !caller.scope.holds(workspace) {
-                return Err(Rejection::Forbidden);
-            }
+            caller.must_enter(workspace)?;
             let here = state.space().filter(|space| space.workspace == *workspace);
             let space = here.ok_or(Rejection::SpaceNotFound)?;
-            if caller.may_act(workspace, &space.owner) { Ok(space) } else { Err(Rejection::Forbidden) }
+            caller.may_act(workspace, &space.owner)?;
+            Ok(space)
         }
     }
 }
@@ -149,7 +151,7 @@ fn may_ask(command: &Command, asker: Asker<'_>) -> Result<(), Rejection> {
             | Command::IdleTick { .. }
             | Command::Notice(_),
             Asker::Caller { .. },
-        ) => Err(Rejection::Forbidden),
+        ) => Err(Denial::ServerOnly.into()),
     }
 }
 

@@ -1,13 +1,14 @@
-//! The task failures that the rules themselves record: one table of code, message and advice.
+//! The task failures that are ours to record: one table of code, message and advice. What a browser says of a page has
+//! a table of its own, [`browser::Error`].
 
 use eventlog::{
     Redacted,
     event::{instance::LossReason, space::TaskError},
 };
 
-/// Why the rules end a task as failed.
+/// Why a task ends as failed though no page is to blame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// The Space was not granted the capability; the refusal is recorded for auditors.
     CapabilityNotGranted,
     /// There is no runtime, and none will be started for a while.
@@ -22,11 +23,29 @@ pub(super) enum Failure {
     CancelTimeout,
     /// The runtime neither finished nor stopped at the deadline.
     TaskTimeout,
+    /// There is no room for what the step made.
+    ResultTooLarge,
+    /// A bug of ours.
+    Internal,
 }
 
 impl Failure {
+    /// Every one.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) const ALL: [Self; 9] = [
+        Self::CapabilityNotGranted,
+        Self::RuntimeNotReady,
+        Self::RuntimeCrashed,
+        Self::RuntimeStopped,
+        Self::Interrupted,
+        Self::CancelTimeout,
+        Self::TaskTimeout,
+        Self::ResultTooLarge,
+        Self::Internal,
+    ];
+
     /// The stable code.
-    pub(super) const fn code(self) -> &'static str {
+    pub(crate) const fn code(self) -> &'static str {
         match self {
             Self::CapabilityNotGranted => "capability_not_granted",
             Self::RuntimeNotReady => "runtime_not_ready",
@@ -35,11 +54,26 @@ impl Failure {
             Self::Interrupted => "interrupted",
             Self::CancelTimeout => "cancel_timeout",
             Self::TaskTimeout => "task_timeout",
+            Self::ResultTooLarge => "result_too_large",
+            Self::Internal => "internal",
         }
     }
 
-    /// The failure as it is recorded.
-    pub(super) fn error(self) -> TaskError {
+    /// Whether the same task may well complete later, though nobody does anything about it.
+    const fn retryable(self) -> bool {
+        match self {
+            Self::RuntimeNotReady
+            | Self::RuntimeCrashed
+            | Self::RuntimeStopped
+            | Self::Interrupted
+            | Self::CancelTimeout
+            | Self::TaskTimeout => true,
+            Self::CapabilityNotGranted | Self::ResultTooLarge | Self::Internal => false,
+        }
+    }
+
+    /// The failure as it is recorded, in its own words.
+    pub(crate) fn error(self) -> TaskError {
         let message = match self {
             Self::CapabilityNotGranted => "this Space was not granted that capability",
             Self::RuntimeNotReady => "the browser is not ready",
@@ -48,13 +82,20 @@ impl Failure {
             Self::Interrupted => "the server ended while the task ran",
             Self::CancelTimeout => "the browser did not acknowledge the cancel in time and was ended",
             Self::TaskTimeout => "the browser did not stop at the task's deadline and was ended",
+            Self::ResultTooLarge => "there is no room for the result",
+            Self::Internal => "the step ended in a bug",
         };
         let refused = matches!(self, Self::CapabilityNotGranted | Self::RuntimeNotReady);
+        self.saying(message, !refused)
+    }
+
+    /// The same in other words, where more is known of what happened.
+    pub(crate) fn saying(self, message: &'static str, may_have_run: bool) -> TaskError {
         TaskError {
             code: self.code().to_owned(),
             message: Redacted::own(message),
-            retryable: self != Self::CapabilityNotGranted,
-            may_have_run: !refused,
+            retryable: self.retryable(),
+            may_have_run,
             details: None,
         }
     }
@@ -71,4 +112,24 @@ pub(super) const fn fault_code(reason: LossReason) -> &'static str {
 /// Whether a runtime that reports this failure is itself unusable (S9).
 pub(super) fn means_runtime_is_gone(error: &TaskError) -> bool {
     matches!(error.code.as_str(), "runtime_crashed" | "runtime_disconnected")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What users are told of every code.
+    const PAGE: &str = include_str!("../../../docs/errors.md");
+
+    #[test]
+    fn what_the_page_of_errors_says_of_a_code_is_what_is_recorded() {
+        for failure in Failure::ALL {
+            let (code, error) = (failure.code(), failure.error());
+            let row = PAGE.lines().find(|line| line.starts_with(&format!("| `{code}` |")));
+            let row = row.unwrap_or_else(|| panic!("{code} is not explained"));
+            let told: Vec<_> = row.split('|').map(str::trim).collect();
+            assert_eq!(told[3] == "yes", error.retryable, "{code}: retry");
+            assert!(told[4] == "perhaps" || !error.may_have_run, "{code}: may have run");
+        }
+    }
 }

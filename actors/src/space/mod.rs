@@ -20,7 +20,7 @@ pub mod command;
 pub mod decide;
 pub mod effect;
 pub mod evolve;
-mod failure;
+pub(crate) mod failure;
 pub mod open;
 #[cfg(any(test, feature = "testing"))]
 pub mod scenario;

@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use eventlog::{
-    Event, ExpectedSequence, InstanceEvent, Part, Role, Sequence, SpaceEvent, StreamId,
-    event::space::{Idempotency, Owner, OwnerKind},
+    Event, ExpectedSequence, InstanceEvent, Part, Sequence, SpaceEvent, StreamId,
+    event::space::{Idempotency, Owner},
     id::{BindingId, CapabilityName, InstanceId, SpaceId, WorkspaceId},
     sealing::KeyId,
 };
@@ -97,7 +97,7 @@ impl Opening {
 /// # Errors
 /// [`Rejection`]: nothing is to be appended.
 pub fn open(asked: &Open, facts: &OpenFacts<'_>) -> Result<Opening, Rejection> {
-    check_caller(facts.caller, &asked.workspace, &asked.owner)?;
+    facts.caller.may_own(&asked.workspace, &asked.owner)?;
     if facts.draining {
         return Err(Rejection::ShuttingDown);
     }
@@ -128,18 +128,6 @@ pub fn open(asked: &Open, facts: &OpenFacts<'_>) -> Result<Opening, Rejection> {
     })
 }
 
-/// An agent may only make Spaces of its own; an operator may name any owner; an auditor makes none.
-fn check_caller(caller: &Caller, workspace: &WorkspaceId, owner: &Owner) -> Result<(), Rejection> {
-    let own = owner.kind == OwnerKind::RuntimeAgent && caller.owner_id() == Some(&owner.id);
-    let may = caller.scope.holds(workspace)
-        && match caller.role() {
-            None | Some(Role::Operator) => true,
-            Some(Role::RuntimeAgent) => own,
-            Some(Role::Auditor) => false,
-        };
-    if may { Ok(()) } else { Err(Rejection::Forbidden) }
-}
-
 /// The instance, by its own list of Workspaces or by a binding that is valid for this owner.
 fn visible<'a>(
     asked: &Open,
@@ -167,10 +155,11 @@ fn grants(
 ) -> Result<Vec<CapabilityName>, Rejection> {
     let narrowed = binding.and_then(|binding| binding.capabilities.as_ref());
     let mut seen = BTreeSet::new();
-    for name in &asked.granted_capabilities {
-        let row = catalogue.get(name).ok_or(Rejection::CapabilityUnknown)?;
+    for (index, name) in asked.granted_capabilities.iter().enumerate() {
+        let at = Some(("granted_capabilities", index));
+        let row = catalogue.get(name).ok_or(Rejection::CapabilityUnknown { at })?;
         if !row.is_in(instance.bundle) || narrowed.is_some_and(|narrowed| !narrowed.contains(name)) {
-            return Err(Rejection::CapabilityNotGranted { task: None });
+            return Err(Rejection::CapabilityNotGranted { capability: name.clone(), task: None });
         }
         seen.insert(name);
     }

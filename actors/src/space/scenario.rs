@@ -351,18 +351,8 @@ pub fn completed(n: u64) -> SpaceEvent {
 /// If the rules have no such code.
 #[must_use]
 pub fn failed(n: u64, code: &str) -> SpaceEvent {
-    let failure = [
-        Failure::CapabilityNotGranted,
-        Failure::RuntimeNotReady,
-        Failure::RuntimeCrashed,
-        Failure::RuntimeStopped,
-        Failure::Interrupted,
-        Failure::CancelTimeout,
-        Failure::TaskTimeout,
-    ]
-    .into_iter()
-    .find(|failure| failure.code() == code)
-    .expect("the rules have that code");
+    let failure =
+        Failure::ALL.into_iter().find(|failure| failure.code() == code).expect("the rules have that code");
     SpaceEvent::TaskFailed { task: task(n), error: failure.error() }
 }
 

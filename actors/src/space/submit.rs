@@ -68,7 +68,7 @@ fn admit(open: &OpenSpace, asked: &Submit, facts: &Facts<'_>) -> Result<Decision
         return Ok(refuse(
             asked,
             Failure::CapabilityNotGranted.error(),
-            Rejection::CapabilityNotGranted { task },
+            Rejection::CapabilityNotGranted { capability: asked.capability.clone(), task },
         ));
     }
     if let Some(retry_after_ms) = unavailable {

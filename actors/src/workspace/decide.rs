@@ -9,7 +9,11 @@ use super::{
     command::{Command, Facts, GrantBinding, IssueToken},
     state::WorkspaceState,
 };
-use crate::{caller::Scope, instance::Instance, rejection::Rejection};
+use crate::{
+    caller::Scope,
+    instance::Instance,
+    rejection::{Denial, Rejection},
+};
 
 /// What to append; nothing where it is empty.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,17 +58,15 @@ pub fn decide(state: &WorkspaceState, command: &Command, facts: &Facts<'_>) -> R
 
 /// To make a Workspace one must be able to enter every one; to change it, this one. An absent one can't be entered.
 fn check_caller(state: &WorkspaceState, command: &Command, facts: &Facts<'_>) -> Result<(), Rejection> {
+    facts.caller.must_be(&[Role::Operator])?;
     let everywhere = facts.caller.scope == Scope::All;
-    let role = match facts.caller.role() {
-        None | Some(Role::Operator) => true,
-        Some(Role::RuntimeAgent | Role::Auditor) => false,
-    };
-    let scope = match (command, state) {
-        (Command::Create, _) | (Command::IssueToken(_), WorkspaceState::Absent(_)) => everywhere,
-        (_, WorkspaceState::Existing(workspace)) => facts.caller.scope.holds(&workspace.id),
-        (_, WorkspaceState::Absent(_)) => false,
-    };
-    if role && scope { Ok(()) } else { Err(Rejection::Forbidden) }
+    match (command, state) {
+        (Command::Create, _) if !everywhere => Err(Denial::EveryWorkspace.into()),
+        (Command::Create, _) => Ok(()),
+        (Command::IssueToken(_), WorkspaceState::Absent(_)) if everywhere => Ok(()),
+        (_, WorkspaceState::Existing(workspace)) => Ok(facts.caller.must_enter(&workspace.id)?),
+        (_, WorkspaceState::Absent(_)) => Err(Denial::Workspace.into()),
+    }
 }
 
 fn created(state: &WorkspaceState) -> Option<WorkspaceEvent> {
@@ -77,7 +79,7 @@ fn created(state: &WorkspaceState) -> Option<WorkspaceEvent> {
 /// Nobody gives more than they have.
 fn issue(asked: &IssueToken, facts: &Facts<'_>) -> Result<WorkspaceEvent, Rejection> {
     if asked.all_workspaces && facts.caller.scope != Scope::All {
-        return Err(Rejection::Forbidden);
+        return Err(Denial::EveryWorkspace.into());
     }
     if asked.expires_at.is_some_and(|end| end <= facts.now) {
         let problem = "must lie in the future".to_owned();
@@ -118,10 +120,11 @@ fn grant(asked: &GrantBinding, facts: &Facts<'_>) -> Result<WorkspaceEvent, Reje
 }
 
 fn check_capabilities(asked: &GrantBinding, instance: &Instance, facts: &Facts<'_>) -> Result<(), Rejection> {
-    for name in asked.capabilities.iter().flatten() {
-        let row = facts.catalogue.get(name).ok_or(Rejection::CapabilityUnknown)?;
+    for (index, name) in asked.capabilities.iter().flatten().enumerate() {
+        let at = Some(("capabilities", index));
+        let row = facts.catalogue.get(name).ok_or(Rejection::CapabilityUnknown { at })?;
         if !row.is_in(instance.bundle) {
-            return Err(Rejection::CapabilityNotGranted { task: None });
+            return Err(Rejection::CapabilityNotGranted { capability: name.clone(), task: None });
         }
     }
     Ok(())

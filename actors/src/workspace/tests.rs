@@ -11,7 +11,7 @@ use crate::{
     caller::{Caller, Scope},
     instance::{self, InstanceState},
     place::Place,
-    rejection::Rejection,
+    rejection::{Denial, Rejection},
     space::scenario::{NOW, caller, capability, instance_id, workspace_id},
     tests::catalogue,
 };
@@ -113,7 +113,7 @@ fn granted() -> WorkspaceEvent {
 fn only_who_may_enter_every_workspace_makes_one() {
     assert_eq!(ask(&given(&[]), &Command::Create, &Caller::system()), Ok(vec![created()]));
     assert_eq!(ask(&given(&[]), &Command::Create, &everywhere()), Ok(vec![created()]));
-    assert_eq!(ask(&given(&[]), &Command::Create, &operator()), Err(Rejection::Forbidden));
+    assert_eq!(ask(&given(&[]), &Command::Create, &operator()), Err(Denial::EveryWorkspace.into()));
     assert_eq!(ask(&given(&[created()]), &Command::Create, &everywhere()), Ok(vec![]));
 }
 
@@ -121,7 +121,7 @@ fn only_who_may_enter_every_workspace_makes_one() {
 fn a_token_for_a_new_workspace_makes_it_in_the_same_append() {
     let command = Command::IssueToken(token(false, None));
     assert_eq!(ask(&given(&[]), &command, &everywhere()), Ok(vec![created(), issued(false, None)]));
-    assert_eq!(ask(&given(&[]), &command, &operator()), Err(Rejection::Forbidden));
+    assert_eq!(ask(&given(&[]), &command, &operator()), Err(Denial::Workspace.into()));
     assert_eq!(ask(&given(&[created()]), &command, &operator()), Ok(vec![issued(false, None)]));
 }
 
@@ -138,10 +138,10 @@ fn nobody_but_an_operator_of_the_workspace_changes_it() {
         assert!(ask(&state, command, &operator()).is_ok(), "{command:?}");
         for role in [Role::RuntimeAgent, Role::Auditor] {
             let refused = ask(&state, command, &caller(role, "x", &["team"]));
-            assert_eq!(refused, Err(Rejection::Forbidden), "{command:?}");
+            assert_eq!(refused, Err(Denial::Role(&[Role::Operator]).into()), "{command:?}");
         }
         let foreign = caller(Role::Operator, "op", &["other"]);
-        assert_eq!(ask(&state, command, &foreign), Err(Rejection::Forbidden), "{command:?}");
+        assert_eq!(ask(&state, command, &foreign), Err(Denial::Workspace.into()), "{command:?}");
         assert!(ask(&given(&[]), command, &operator()).is_err(), "{command:?}");
     }
 }
@@ -149,7 +149,7 @@ fn nobody_but_an_operator_of_the_workspace_changes_it() {
 #[test]
 fn nobody_gives_a_token_that_reaches_further_than_their_own() {
     let command = Command::IssueToken(token(true, None));
-    assert_eq!(ask(&given(&[created()]), &command, &operator()), Err(Rejection::Forbidden));
+    assert_eq!(ask(&given(&[created()]), &command, &operator()), Err(Denial::EveryWorkspace.into()));
     assert_eq!(ask(&given(&[created()]), &command, &everywhere()), Ok(vec![issued(true, None)]));
 }
 
@@ -190,8 +190,10 @@ fn s03_a_binding_can_narrow_and_never_widen_what_an_instance_has() {
         ask(&given(&[created()]), &command, &operator()).map(|_| ())
     };
     assert_eq!(grant(vec!["navigate"]), Ok(()));
-    assert_eq!(grant(vec!["nope"]), Err(Rejection::CapabilityUnknown));
-    assert_eq!(grant(vec!["evaluate"]), Err(Rejection::CapabilityNotGranted { task: None }));
+    let at = Some(("capabilities", 1));
+    assert_eq!(grant(vec!["navigate", "nope"]), Err(Rejection::CapabilityUnknown { at }));
+    let capability = "evaluate".parse().expect("a name");
+    assert_eq!(grant(vec!["evaluate"]), Err(Rejection::CapabilityNotGranted { capability, task: None }));
 }
 
 #[test]
@@ -201,7 +203,7 @@ fn only_who_may_decide_about_an_instance_binds_it() {
     };
     assert_eq!(grant(&instance(&["team"], &[]), &operator()), Ok(vec![granted()]));
     assert_eq!(grant(&instance(&["other"], &[]), &operator()), Err(Rejection::InstanceNotFound));
-    assert_eq!(grant(&instance(&["team", "other"], &[]), &operator()), Err(Rejection::Forbidden));
+    assert_eq!(grant(&instance(&["team", "other"], &[]), &operator()), Err(Denial::EachWorkspace.into()));
     assert_eq!(grant(&instance(&["other"], &[]), &everywhere()), Ok(vec![granted()]));
     let absent = InstanceState::Absent(instance_id());
     assert_eq!(grant(&absent, &everywhere()), Err(Rejection::InstanceNotFound));

@@ -107,7 +107,7 @@ async fn s14_a_space_on_a_real_browser_from_its_first_page_to_the_last_process()
 
     let picture = run(&spaces, space, "4", "screenshot", json!({})).await;
     let result = picture.result.expect("a picture").into_inner();
-    let id = result["artifact"]["id"].as_str().unwrap().parse().unwrap();
+    let id = result["artifact"]["artifact_id"].as_str().unwrap().parse().unwrap();
     let mut kept = spaces.open_artifact(space, id).await.unwrap();
     let mut bytes = Vec::new();
     std::io::Read::read_to_end(&mut kept.file, &mut bytes).unwrap();

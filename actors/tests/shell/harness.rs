@@ -53,8 +53,20 @@ struct Page {
 /// A catalogue of two.
 pub(crate) fn catalogue() -> Arc<Catalogue> {
     let rows = [
-        row::<NavigateArgs, Page>("navigate", "Goes to a page.", Bundle::Standard, Sensitivity::ACTS),
-        row::<NoArgs, Page>("get_title", "Says a page's title.", Bundle::Standard, Sensitivity::READS),
+        row::<NavigateArgs, Page>(
+            "navigate",
+            "Goes to a page.",
+            Bundle::Standard,
+            Sensitivity::ACTS,
+            serde_json::json!({ "url": "https://a.example" }),
+        ),
+        row::<NoArgs, Page>(
+            "get_title",
+            "Says a page's title.",
+            Bundle::Standard,
+            Sensitivity::READS,
+            serde_json::json!({}),
+        ),
     ];
     Arc::new(Catalogue::new(rows).unwrap())
 }

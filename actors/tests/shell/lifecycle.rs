@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use actors::{
-    Rejection,
+    Denial, Rejection,
     config::Config,
     runtime::scripted::StartScript,
     space::summary::{SpaceStatus, TaskStatus},
@@ -55,22 +55,20 @@ async fn s02_a_stranger_can_do_nothing_with_a_space() {
     let space = server.space().await;
     let agent = server.context(&server.caller(Role::RuntimeAgent, "agent-7").await);
     let auditor = server.context(&server.caller(Role::Auditor, "eve").await);
-    for context in [&agent, &auditor] {
+    let not_yours = Rejection::Forbidden(Denial::Owner);
+    let not_your_role = Rejection::Forbidden(Denial::Role(&[Role::Operator, Role::RuntimeAgent]));
+    for (context, denial) in [(&agent, not_yours), (&auditor, not_your_role)] {
         let refused = server.spaces.submit(context, submit(space, "1", "")).await.unwrap_err();
-        assert_eq!(refused, Rejection::Forbidden);
-        assert_eq!(
-            server.spaces.cancel(context, &workspace(), space).await.unwrap_err(),
-            Rejection::Forbidden
-        );
-        assert_eq!(
-            server.spaces.close(context, &workspace(), space).await.unwrap_err(),
-            Rejection::Forbidden
-        );
+        assert_eq!(refused, denial);
+        assert_eq!(server.spaces.cancel(context, &workspace(), space).await.unwrap_err(), denial);
+        assert_eq!(server.spaces.close(context, &workspace(), space).await.unwrap_err(), denial);
         let other = "other".parse().unwrap();
-        assert_eq!(server.spaces.close(context, &other, space).await.unwrap_err(), Rejection::Forbidden);
+        let outside = server.spaces.close(context, &other, space).await.unwrap_err();
+        assert_eq!(outside, Denial::Workspace.into());
     }
     let instance = server.instance().await;
-    assert_eq!(server.spaces.create(&agent, create(instance, None)).await.unwrap_err(), Rejection::Forbidden);
+    let refused = server.spaces.create(&agent, create(instance, None)).await.unwrap_err();
+    assert_eq!(refused, Denial::OwnId("agent-7".parse().unwrap()).into());
     assert!(server.disk.begun().is_empty());
 }
 

@@ -196,12 +196,12 @@ async fn s05_what_is_refused_is_never_dispatched() {
     ungranted.capability = "get_title".parse().unwrap();
     ungranted.args = eventlog::Sensitive::new(serde_json::json!({}));
     let refused = server.spaces.submit(&server.system(), ungranted).await.unwrap_err();
-    assert!(matches!(refused, Rejection::CapabilityNotGranted { task: Some(_) }));
+    assert!(matches!(refused, Rejection::CapabilityNotGranted { task: Some(_), .. }));
     let mut unknown = crate::harness::submit(space, "2", "");
     unknown.capability = "evaluate".parse().unwrap();
     assert_eq!(
         server.spaces.submit(&server.system(), unknown).await.unwrap_err(),
-        Rejection::CapabilityUnknown
+        Rejection::CapabilityUnknown { at: None }
     );
     let mut bad = crate::harness::submit(space, "3", "");
     bad.args = eventlog::Sensitive::new(serde_json::json!({ "script": "x" }));

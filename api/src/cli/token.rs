@@ -87,6 +87,7 @@ struct Revoke {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum RoleFlag {
     /// Sends commands on Spaces that it owns
+    #[value(alias = "runtime_agent")]
     Agent,
     /// Runs the server, and any Space of its Workspaces
     Operator,

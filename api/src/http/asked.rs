@@ -3,7 +3,7 @@
 
 use std::{net::SocketAddr, str::FromStr};
 
-use actors::{Caller, Context, Scope};
+use actors::{Caller, Context, Denial, Scope};
 use axum::{
     extract::{ConnectInfo, FromRequestParts, RawPathParams, Request, State},
     http::request::Parts,
@@ -15,11 +15,18 @@ use eventlog::{
     id::{ArtifactId, BindingId, InstanceId, SpaceId, TaskId, TokenId, WorkspaceId},
 };
 
-use super::{App, exchange::Exchange};
+use super::{
+    App,
+    body::{Phrase, parse_text},
+    exchange::Exchange,
+};
 use crate::{
     identity,
     problem::{Code, Problem},
 };
+
+/// Who sees more than Spaces of their own.
+pub(crate) const OVERSEERS: &[Role] = &[Role::Operator, Role::Auditor];
 
 /// A caller who was authenticated by its token.
 #[derive(Debug, Clone)]
@@ -82,33 +89,24 @@ impl Asked {
 
     /// Refuses whoever is not an operator.
     pub(crate) fn must_operate(&self) -> Result<(), Problem> {
-        match self.caller.role() {
-            None | Some(Role::Operator) => Ok(()),
-            Some(Role::RuntimeAgent | Role::Auditor) => Err(Problem::new(Code::Forbidden)),
-        }
+        Ok(self.caller.must_be(&[Role::Operator])?)
     }
 
     /// Refuses agents: what is asked is about more than their own Spaces.
     pub(crate) fn must_oversee(&self) -> Result<(), Problem> {
-        match self.caller.role() {
-            None | Some(Role::Operator | Role::Auditor) => Ok(()),
-            Some(Role::RuntimeAgent) => Err(Problem::new(Code::Forbidden)),
-        }
+        Ok(self.caller.must_be(OVERSEERS)?)
     }
 
     /// Refuses auditors: they change nothing.
     pub(crate) fn must_change(&self) -> Result<(), Problem> {
-        match self.caller.role() {
-            None | Some(Role::Operator | Role::RuntimeAgent) => Ok(()),
-            Some(Role::Auditor) => Err(Problem::new(Code::Forbidden)),
-        }
+        Ok(self.caller.must_be(&[Role::Operator, Role::RuntimeAgent])?)
     }
 
     /// Refuses whoever may not enter every Workspace: what is asked is about the whole server.
     pub(crate) fn must_hold_all(&self) -> Result<(), Problem> {
         match self.caller.scope {
             Scope::All => Ok(()),
-            Scope::Only(_) => Err(Problem::new(Code::Forbidden)),
+            Scope::Only(_) => Err(Denial::EveryWorkspace.into()),
         }
     }
 }
@@ -144,11 +142,13 @@ impl FromRequestParts<App> for Entered {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let Entering(entered) = Entering::from_request_parts(parts, app).await?;
-        if entered.caller.scope == Scope::All && !exists(app, &entered.workspace).await? {
-            return Err(Problem::new(Code::WorkspaceNotFound));
+        let (asked, workspace) = enter(parts, app).await?;
+        let missing = || Problem::new(Code::WorkspaceNotFound);
+        let workspace = workspace.map_err(|_| missing())?;
+        if asked.caller.scope == Scope::All && !exists(app, &workspace).await? {
+            return Err(missing());
         }
-        Ok(entered)
+        Ok(Self { asked, workspace })
     }
 }
 
@@ -160,18 +160,24 @@ impl FromRequestParts<App> for Entering {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let asked = Asked::from_request_parts(parts, app).await?;
-        let workspace: Option<WorkspaceId> = path_param(parts, app, "workspace_id").await?;
-        match (&asked.caller.scope, workspace) {
-            (Scope::Only(own), Some(workspace)) if own.contains(&workspace) => {
-                Ok(Self(Entered { asked, workspace }))
-            }
-            // The same for one that does not exist: who may not enter learns nothing.
-            (Scope::Only(_), _) => Err(Problem::new(Code::Forbidden)),
-            (Scope::All, Some(workspace)) => Ok(Self(Entered { asked, workspace })),
-            (Scope::All, None) => Err(Problem::new(Code::WorkspaceNotFound)),
-        }
+        let (asked, workspace) = enter(parts, app).await?;
+        let workspace = workspace.map_err(|phrase| Problem::invalid("workspace_id", phrase))?;
+        Ok(Self(Entered { asked, workspace }))
     }
+}
+
+/// The caller and the Workspace of the path, or what is wrong with its name.
+async fn enter(parts: &mut Parts, app: &App) -> Result<(Asked, Result<WorkspaceId, Phrase>), Problem> {
+    let asked = Asked::from_request_parts(parts, app).await?;
+    let name: Option<String> = path_param(parts, app, "workspace_id").await?;
+    let workspace = parse_text::<WorkspaceId>(&name.unwrap_or_default());
+    match (&asked.caller.scope, &workspace) {
+        (Scope::All, _) => {}
+        (Scope::Only(own), Ok(workspace)) if own.contains(workspace) => {}
+        // The same for one that does not exist: who may not enter learns nothing.
+        (Scope::Only(_), _) => return Err(Denial::Workspace.into()),
+    }
+    Ok((asked, workspace))
 }
 
 async fn exists(app: &App, workspace: &WorkspaceId) -> Result<bool, Problem> {

@@ -117,6 +117,7 @@ fn operation(page: &mut String, path: &str, method: &str, operation: &Value) {
     if let Some(name) = reference(&operation["requestBody"]) {
         put(page, format_args!("<p>Body: <a href=\"#{0}\"><code>{0}</code></a></p>", escape(&name)));
     }
+    examples(page, &operation["requestBody"]["content"]["application/json"]["examples"]);
     page.push_str("<table><tr><th>Status</th><th>Answer</th></tr>");
     for (status, response) in operation["responses"].as_object().into_iter().flatten() {
         put(page, format_args!("<tr><td>{}</td><td>{}", escape(status), escaped(&response["description"])));
@@ -126,6 +127,16 @@ fn operation(page: &mut String, path: &str, method: &str, operation: &Value) {
         page.push_str("</td></tr>");
     }
     page.push_str("</table></details>");
+}
+
+fn examples(page: &mut String, examples: &Value) {
+    let Some(examples) = examples.as_object() else { return };
+    page.push_str("<table><tr><th>Example</th><th>Body</th></tr>");
+    for example in examples.values() {
+        let (summary, body) = (escaped(&example["summary"]), escape(&example["value"].to_string()));
+        put(page, format_args!("<tr><td>{summary}</td><td><code>{body}</code></td></tr>"));
+    }
+    page.push_str("</table>");
 }
 
 /// The first schema that a body or answer refers to.

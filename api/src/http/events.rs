@@ -38,14 +38,13 @@ pub(crate) async fn of_space(
     app.spaces.touch(&entered.caller, space);
     let mut params = Params::new(query.as_deref());
     let limit = params.optional("limit", whole_text(1..=EVENTS_MAX))?.unwrap_or(EVENTS_MAX);
-    let after = cursor(params.take("after_sequence")?.as_deref())?;
+    let after = After::of_query(&mut params, "after_sequence")?;
     params.finish()?;
     reads::recorded(&app, &headers).await?;
     if stream::is_wanted(&headers) {
-        let after = stream::last_event_id(&headers)?.unwrap_or(after);
-        replay(&app, &entered, space, Sequence(after)).await
+        replay(&app, &entered, space, stream::last_event_id(&headers)?.unwrap_or(after)).await
     } else {
-        page(&app, space, Sequence(after), limit).await.map(IntoResponse::into_response)
+        page(&app, space, after, limit).await.map(IntoResponse::into_response)
     }
 }
 
@@ -54,31 +53,53 @@ async fn must_read(app: &App, entered: &Entered, space: SpaceId) -> Result<(), P
     let first = app.log.read_stream(&StreamId::Space(space), Sequence(1)).next().await.transpose()?;
     match first.map(|recorded| recorded.event) {
         Some(Event::Space(SpaceEvent::Opened { workspace, owner, .. })) if workspace == entered.workspace => {
-            if entered.caller.may_read(&workspace, &owner) {
-                Ok(())
-            } else {
-                Err(Problem::new(Code::Forbidden))
-            }
+            Ok(entered.caller.may_read(&workspace, &owner)?)
         }
         _ => Err(Problem::new(Code::SpaceNotFound)),
     }
 }
 
-/// A place to go on from: digits, no more than 64 bits.
-pub(crate) fn cursor(text: Option<&str>) -> Result<u64, Problem> {
-    let number = text.map_or(Ok(0), whole_text(0..=u64::MAX));
-    number.map_err(|_| Problem::new(Code::InvalidCursor))
+/// A place to go on from, and which parameter or header named it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct After {
+    pub(crate) place: u64,
+    field: &'static str,
 }
 
-/// A cursor beyond the end is of another stream, or of another server.
-fn within(after: u64, head: u64) -> Result<(), Problem> {
-    if after <= head { Ok(()) } else { Err(Problem::new(Code::InvalidCursor).detail("head", head)) }
+impl After {
+    /// Digits, no more than 64 bits.
+    pub(crate) fn read(field: &'static str, text: &str) -> Result<Self, Problem> {
+        let place = whole_text(0..=u64::MAX)(text);
+        let place = place.map_err(|_| {
+            Problem::invalid_cursor(
+                field,
+                "must be a whole number: the place of the last event that you have",
+            )
+        })?;
+        Ok(Self { place, field })
+    }
+
+    /// The parameter of this name; the start where it is left out.
+    pub(crate) fn of_query(params: &mut Params, field: &'static str) -> Result<Self, Problem> {
+        let text = params.take(field)?;
+        text.map_or(Ok(Self { place: 0, field }), |text| Self::read(field, &text))
+    }
+
+    /// A cursor beyond the end is of another stream, or of another server.
+    pub(crate) fn within(self, head: u64) -> Result<(), Problem> {
+        if self.place <= head {
+            return Ok(());
+        }
+        Err(Problem::invalid_cursor(self.field, format!("is beyond the end, which is {head}"))
+            .detail("head", head))
+    }
 }
 
-async fn page(app: &App, space: SpaceId, after: Sequence, limit: u64) -> Result<Page<EventBody>, Problem> {
+async fn page(app: &App, space: SpaceId, after: After, limit: u64) -> Result<Page<EventBody>, Problem> {
     let id = StreamId::Space(space);
     let head = app.log.stream_head(&id).await?;
-    within(after.0, head.0)?;
+    after.within(head.0)?;
+    let after = Sequence(after.place);
     let mut events = app.log.read_stream(&id, after.next());
     let mut data = Vec::new();
     while (data.len() as u64) < limit {
@@ -89,10 +110,11 @@ async fn page(app: &App, space: SpaceId, after: Sequence, limit: u64) -> Result<
     Ok(Page { data, next: (last < head.0).then(|| last.to_string()) })
 }
 
-async fn replay(app: &App, entered: &Entered, space: SpaceId, after: Sequence) -> Result<Response, Problem> {
+async fn replay(app: &App, entered: &Entered, space: SpaceId, after: After) -> Result<Response, Problem> {
     let id = StreamId::Space(space);
     let head = app.log.stream_head(&id).await?;
-    within(after.0, head.0)?;
+    after.within(head.0)?;
+    let after = Sequence(after.place);
     if after == head && is_closed(app, &id, head).await? {
         // 204 tells a browser's EventSource that there is nothing to come back for.
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -118,12 +140,13 @@ mod tests {
 
     #[test]
     fn a_cursor_is_digits_and_within_the_stream_or_refused() {
-        assert_eq!(cursor(None), Ok(0));
-        assert_eq!(cursor(Some("17")), Ok(17));
+        let read = |text| After::read("after_sequence", text);
+        assert_eq!(read("17").map(|after| after.place), Ok(17));
         for bad in ["-1", "+1", "1.0", "x", " 1", "18446744073709551616", "1e3"] {
-            assert_eq!(cursor(Some(bad)).expect_err(bad).code(), Code::InvalidCursor);
+            assert_eq!(read(bad).expect_err(bad).code(), Code::InvalidCursor);
         }
-        assert!(within(3, 3).is_ok());
-        assert_eq!(within(4, 3).expect_err("beyond").code(), Code::InvalidCursor);
+        let three = read("3").expect("digits");
+        assert!(three.within(3).is_ok());
+        assert_eq!(three.within(2).expect_err("beyond").code(), Code::InvalidCursor);
     }
 }

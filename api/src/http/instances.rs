@@ -1,6 +1,6 @@
 //! Browser instances: list, register, retire. No endpoint, path or pid is shown.
 
-use actors::{Scope, spaces::RegisterInstance};
+use actors::{Denial, Scope, spaces::RegisterInstance};
 use axum::{
     extract::{RawQuery, State},
     http::{HeaderMap, StatusCode},
@@ -109,14 +109,14 @@ pub(crate) async fn register(
         kind: fields.required("kind", choice(KINDS))?,
         name: fields.optional("name", parsed)?,
         workspaces: fields.optional("workspaces", list_of(WORKSPACES_MAX, parsed))?,
-        bundle: fields.required("bundle", choice(BUNDLES))?,
+        bundle: fields.optional("bundle", choice(BUNDLES))?.unwrap_or(Bundle::Standard),
         network_policy: network_policy(fields.inner("network_policy")?)?,
         headless: fields.optional("headless", flag)?.unwrap_or(true),
     };
     fields.finish()?;
     let named = register.workspaces.iter().flatten();
     if !named.into_iter().all(|workspace| asked.caller.scope.holds(workspace)) {
-        return Err(Problem::new(Code::Forbidden));
+        return Err(Denial::EachWorkspace.into());
     }
     let (instance, position) = app.spaces.register_instance(&asked.context(), register).await?;
     let body = known(&app, &asked, instance, position).await?;

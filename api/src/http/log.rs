@@ -14,12 +14,12 @@ use super::{
     answer::Page,
     asked::Asked,
     body::{Params, whole_text},
-    events::{EVENTS_MAX, cursor},
+    events::{After, EVENTS_MAX},
     reads,
     stream::{self, Next},
     wire::event::EventBody,
 };
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 
 /// Events that one page looks at, at most: those of other Workspaces are passed over, and that must not take for ever.
 const SCAN_EVENTS_MAX: u64 = 5_000;
@@ -34,15 +34,14 @@ pub(crate) async fn events(
     asked.must_oversee()?;
     let mut params = Params::new(query.as_deref());
     let limit = params.optional("limit", whole_text(1..=EVENTS_MAX))?.unwrap_or(EVENTS_MAX);
-    let after = cursor(params.take("after_position")?.as_deref())?;
+    let after = After::of_query(&mut params, "after_position")?;
     params.finish()?;
     reads::recorded(&app, &headers).await?;
     let live = stream::is_wanted(&headers);
     let after = if live { stream::last_event_id(&headers)?.unwrap_or(after) } else { after };
     let head = *app.log.durable_head().borrow();
-    if after > head.0 {
-        return Err(Problem::new(Code::InvalidCursor).detail("head", head.0));
-    }
+    after.within(head.0)?;
+    let after = after.place;
     if !live {
         return page(&app, &asked.caller.scope, Position(after), head, limit)
             .await

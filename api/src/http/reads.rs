@@ -70,7 +70,9 @@ fn min_position(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
 impl From<ViewError> for Problem {
     fn from(error: ViewError) -> Self {
         match error {
-            ViewError::InvalidCursor(_) => Self::new(Code::InvalidCursor),
+            ViewError::InvalidCursor(_) => {
+                Self::invalid_cursor("cursor", "must be the `next` of a page of this same list")
+            }
             ViewError::Database(error) => {
                 tracing::error!(error = %error, "The views could not be read.");
                 Self::new(Code::Overloaded).saying("the views could not be read")

@@ -7,14 +7,13 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use eventlog::Role;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
     App,
     answer::{Answer, Page},
-    asked::{Asked, identify, peer},
+    asked::{Asked, OVERSEERS, identify, peer},
     body::{RawBody, whole},
     reads, wire,
 };
@@ -75,9 +74,7 @@ pub(crate) async fn metrics(State(app): State<App>, request: Request) -> Result<
     let is_local = peer(request.extensions()).is_some_and(|peer| peer.ip().to_canonical().is_loopback());
     if !(app.config.metrics_public && is_local) {
         let (caller, _) = identify(&app, request.headers(), request.extensions())?;
-        if caller.role() == Some(Role::RuntimeAgent) {
-            return Err(Problem::new(Code::Forbidden));
-        }
+        caller.must_be(OVERSEERS)?;
     }
     let content_type = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     Ok((content_type, app.metrics.render()).into_response())
@@ -100,8 +97,7 @@ pub(crate) async fn drain(
     let deadline_seconds =
         fields.optional("deadline_seconds", whole(0..=600))?.unwrap_or(DRAIN_SECONDS_DEFAULT);
     fields.finish()?;
-    let spaces = app.spaces.clone();
     // The drain goes on when the caller leaves; its end shows in `/readyz`, in the log, and in the program's own end.
-    tokio::spawn(async move { spaces.drain(Duration::from_secs(deadline_seconds)).await });
+    tokio::spawn(app.spaces.drain(Duration::from_secs(deadline_seconds)));
     Ok(Answer::with(StatusCode::ACCEPTED, Draining { draining: true, deadline_seconds }))
 }

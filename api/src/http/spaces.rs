@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actors::spaces::CreateSpace;
+use actors::{Context, Rejection, space::summary::SpaceSummary, spaces::CreateSpace};
 use axum::{
     extract::{RawQuery, State},
     http::{HeaderMap, StatusCode},
@@ -36,8 +36,12 @@ const STATES: &[(&str, SpaceStatus)] = &[
     ("error", SpaceStatus::Error),
     ("closed", SpaceStatus::Closed),
 ];
-const OWNERS: &[(&str, OwnerKind)] =
-    &[("operator", OwnerKind::Operator), ("runtime_agent", OwnerKind::RuntimeAgent)];
+/// `agent` is what the command line says; answers say `runtime_agent`.
+const OWNERS: &[(&str, OwnerKind)] = &[
+    ("operator", OwnerKind::Operator),
+    ("runtime_agent", OwnerKind::RuntimeAgent),
+    ("agent", OwnerKind::RuntimeAgent),
+];
 
 /// `GET …/browser-spaces`
 pub(crate) async fn list(
@@ -131,12 +135,9 @@ pub(crate) async fn cancel(
     Id(space): Id<SpaceId>,
     body: RawBody,
 ) -> Result<Answer<wire::Space>, Problem> {
-    entered.exchange.span.record("space.id", tracing::field::display(space));
-    if let Err(problem) = body.nothing() {
-        return Err(in_order(&app, &entered, space, problem).await);
-    }
-    let summary = app.spaces.cancel(&entered.context(), &entered.workspace, space).await?;
-    Ok(Answer::ok(wire::Space::from(&summary)).at(summary.position))
+    let spaces = app.spaces.clone();
+    let ask = async |context| spaces.cancel(&context, &entered.workspace, space).await;
+    told(&app, &entered, space, body, ask).await
 }
 
 /// `POST …/browser-spaces/{space_id}/close`
@@ -146,11 +147,24 @@ pub(crate) async fn close(
     Id(space): Id<SpaceId>,
     body: RawBody,
 ) -> Result<Answer<wire::Space>, Problem> {
+    let spaces = app.spaces.clone();
+    let ask = async |context| spaces.close(&context, &entered.workspace, space).await;
+    told(&app, &entered, space, body, ask).await
+}
+
+/// Tells a Space something that needs no words.
+async fn told(
+    app: &App,
+    entered: &Entered,
+    space: SpaceId,
+    body: RawBody,
+    ask: impl AsyncFnOnce(Context) -> Result<SpaceSummary, Rejection>,
+) -> Result<Answer<wire::Space>, Problem> {
     entered.exchange.span.record("space.id", tracing::field::display(space));
     if let Err(problem) = body.nothing() {
-        return Err(in_order(&app, &entered, space, problem).await);
+        return Err(in_order(app, entered, space, problem).await);
     }
-    let summary = app.spaces.close(&entered.context(), &entered.workspace, space).await?;
+    let summary = ask(entered.context()).await?;
     Ok(Answer::ok(wire::Space::from(&summary)).at(summary.position))
 }
 
@@ -164,9 +178,7 @@ pub(crate) async fn readable(
     entered.exchange.span.record("space.id", tracing::field::display(space));
     reads::caught_up(app, &entered.exchange, headers).await?;
     let row = in_workspace(app, entered, space).await?;
-    if !entered.caller.may_read(&row.workspace_id, &reads::owner(&row)) {
-        return Err(Problem::new(Code::Forbidden));
-    }
+    entered.caller.may_read(&row.workspace_id, &reads::owner(&row))?;
     app.spaces.touch(&entered.caller, space);
     Ok(row)
 }
@@ -186,9 +198,9 @@ pub(crate) async fn in_order(app: &App, entered: &Entered, space: SpaceId, probl
     }
     match in_workspace(app, entered, space).await {
         Err(earlier) => earlier,
-        Ok(row) if !entered.caller.may_act(&row.workspace_id, &reads::owner(&row)) => {
-            Problem::new(Code::Forbidden)
-        }
-        Ok(_) => problem,
+        Ok(row) => match entered.caller.may_act(&row.workspace_id, &reads::owner(&row)) {
+            Err(denial) => denial.into(),
+            Ok(()) => problem,
+        },
     }
 }

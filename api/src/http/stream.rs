@@ -17,11 +17,14 @@ use eventlog::{RecordedEvent, log::Events};
 use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use serde_json::json;
-use tokio::{sync::mpsc, time};
+use tokio::{
+    sync::{mpsc, watch},
+    time,
+};
 use tokio_stream::wrappers::ReceiverStream;
 use tracing::Instrument as _;
 
-use super::{App, asked::Asked, events::cursor, wire::event::EventBody};
+use super::{App, asked::Asked, events::After, wire::event::EventBody};
 use crate::problem::Problem;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -80,13 +83,13 @@ pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
 }
 
 /// Where a reader was cut. It wins over the address, which a browser repeats as it was at first.
-pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<After>, Problem> {
     let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
     if value.is_empty() {
         return Ok(None);
     }
     // What is no text is no number either, and is refused as such.
-    cursor(Some(value.to_str().unwrap_or("?"))).map(Some)
+    After::read("Last-Event-ID", value.to_str().unwrap_or("?")).map(Some)
 }
 
 /// Answers with `events`, mapped one by one, as a stream of the caller.
@@ -132,6 +135,14 @@ fn end_frame(end: End, last_id: u64) -> Frame {
     Frame::default().event("end").data(json!({ "reason": end.as_str(), "last_id": last_id }).to_string())
 }
 
+/// Waits until the token may have ended.
+async fn doubt(check: &mut time::Interval, revoked: &mut watch::Receiver<u64>) {
+    tokio::select! {
+        _ = check.tick() => {}
+        Ok(()) = revoked.changed() => {}
+    }
+}
+
 /// Pulls events and pushes frames.
 struct Pump {
     app: App,
@@ -143,8 +154,9 @@ struct Pump {
 impl Pump {
     async fn run(&mut self, mut events: Events, mut next: impl FnMut(&RecordedEvent) -> Next) -> End {
         let period = Duration::from_secs(self.app.config.heartbeat_seconds);
-        // The token was good a moment ago, so the first check is one period away.
-        let mut check = time::interval_at(time::Instant::now() + period, period);
+        // What expires is found by the clock, what is revoked by its word; also what was revoked a moment ago.
+        let mut check = time::interval(period);
+        let mut revoked = self.app.spaces.token_revocations();
         check.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         let stopping = self.app.stopping.clone();
         loop {
@@ -152,7 +164,7 @@ impl Pump {
                 biased;
                 () = stopping.cancelled() => break End::ServerStopping,
                 () = self.queue.closed() => break End::ReaderGone,
-                _ = check.tick() => {
+                () = doubt(&mut check, &mut revoked) => {
                     if self.may_go_on() { continue } else { break End::TokenEnded }
                 }
                 recorded = events.next() => recorded,
@@ -216,7 +228,8 @@ mod tests {
 
     #[test]
     fn a_last_event_id_is_a_number_or_refused() {
-        assert_eq!(last_event_id(&headers("last-event-id", "12")), Ok(Some(12)));
+        let read = last_event_id(&headers("last-event-id", "12"));
+        assert_eq!(read.map(|after| after.map(|after| after.place)), Ok(Some(12)));
         assert_eq!(last_event_id(&HeaderMap::new()), Ok(None));
         for bad in ["-1", "spc_x", "1 2"] {
             assert!(last_event_id(&headers("last-event-id", bad)).is_err(), "{bad}");

@@ -18,8 +18,13 @@ use super::{
 };
 use crate::problem::{Code, Problem};
 
-const ROLES: &[(&str, Role)] =
-    &[("operator", Role::Operator), ("runtime_agent", Role::RuntimeAgent), ("auditor", Role::Auditor)];
+/// `agent` is what the command line says; answers say `runtime_agent`.
+const ROLES: &[(&str, Role)] = &[
+    ("operator", Role::Operator),
+    ("runtime_agent", Role::RuntimeAgent),
+    ("agent", Role::RuntimeAgent),
+    ("auditor", Role::Auditor),
+];
 
 /// `GET …/tokens`
 pub(crate) async fn list(

@@ -46,6 +46,8 @@ pub(super) struct Operation {
     pub(super) body: Option<(&'static str, bool)>,
     pub(super) reply: Reply,
     pub(super) answers: &'static [(u16, &'static str)],
+    /// Whether the Workspace of the path is made where there is none.
+    makes_workspace: bool,
     /// What it refuses beside what every route refuses.
     refuses: &'static [Code],
 }
@@ -62,7 +64,7 @@ impl Operation {
         [
             ALWAYS,
             when(self.given == Given::Token, WITH_TOKEN),
-            when(self.path.contains("{workspace_id}"), IN_WORKSPACE),
+            when(self.path.contains("{workspace_id}") && !self.makes_workspace, IN_WORKSPACE),
             when(self.path.contains("{space_id}"), IN_SPACE),
             when(self.method == "post", CHANGES),
             self.refuses,
@@ -209,6 +211,7 @@ const fn get(
         body: None,
         reply,
         answers: &[(200, "As asked.")],
+        makes_workspace: false,
         refuses: &[],
     }
 }
@@ -287,7 +290,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         description: "The task is durable before it runs and reaches the browser at most once. A repeat of its `request_id` \
-                      gives the same task.",
+                      gives the same task. The examples show args of every capability; GET /api/v1/capabilities has their schemas.",
         parameters: &["Prefer"],
         body: Some(("SubmitTask", true)),
         answers: &[
@@ -367,13 +370,15 @@ pub(super) const OPERATIONS: &[Operation] = &[
         ..get(workspace_path!("/tokens"), "Access", "list_tokens", Reply::List("Token"), "List tokens")
     },
     Operation {
-        description: "For operators. The text of the token is in this answer and nowhere else.",
+        description: "For operators. The text of the token is in this answer and nowhere else. A Workspace that is not there \
+                      yet is made by its first token: so an operator of every Workspace makes a new one.",
+        makes_workspace: true,
         body: Some(("IssueToken", true)),
         answers: &[(201, "Made.")],
         ..post(workspace_path!("/tokens"), "Access", "issue_token", Reply::One("NewToken"), "Make a token")
     },
     Operation {
-        description: "For operators. Idempotent; open event streams of the token end.",
+        description: "For operators. Idempotent; open event streams of the token end at once.",
         body: Some(("Nothing", false)),
         refuses: &[Code::TokenNotFound],
         ..post(
@@ -395,7 +400,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         )
     },
     Operation {
-        description: "For operators.",
+        description: "For operators. The network policy is recorded and shown, not enforced yet: the browser reaches what its \
+                      machine reaches.",
         body: Some(("RegisterInstance", true)),
         answers: &[(201, "Registered.")],
         ..post(
@@ -425,7 +431,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
             "Server",
             "list_capabilities",
             Reply::List("Capability"),
-            "List what a Space can be asked to do",
+            "List what a Space can be asked to do, each with an example and the schemas of its args and its result",
         )
     },
     Operation {

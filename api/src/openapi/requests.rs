@@ -28,7 +28,7 @@ fn create_space() -> Value {
         json!({
             "browser_instance_id": id("ins_", "Which browser to hold."),
             "binding_id": id("bnd_", "By which right, where the instance does not name the Workspace itself."),
-            "owner_type": { "type": "string", "enum": ["operator", "runtime_agent"] },
+            "owner_type": word(&["operator", "runtime_agent", "agent"], AGENT),
             "owner_id": text(128, "Whose it shall be. An agent may only name itself."),
             "granted_capabilities": texts("What its tasks may invoke.", 256),
             "idle_timeout_seconds": whole(10, 86_400, "Unused for so long, it is closed. Default: 1800."),
@@ -42,7 +42,7 @@ fn submit_task() -> Value {
         json!({
             "request_id": text(64, "Your own id of this submit; a repeat gives the same task."),
             "capability": text(255, "What to invoke."),
-            "args": { "type": "object", "description": "As the capability's args_schema says. Never returned. Default: {}." },
+            "args": { "type": "object", "description": "As the capability's args_schema says (GET /api/v1/capabilities). Never returned. Default: {}." },
             "timeout_seconds": whole(1, 600, "The task ends within so long. Default: 60."),
         }),
     )
@@ -50,18 +50,18 @@ fn submit_task() -> Value {
 
 fn register_instance() -> Value {
     object(
-        &["kind", "bundle"],
+        &["kind"],
         json!({
             "kind": { "type": "string", "enum": ["chromium", "scripted"] },
             "name": text(128, "For people."),
             "workspaces": texts("Who may reserve it without a binding. Default: your own Workspaces.", 100),
-            "bundle": { "type": "string", "enum": ["standard", "trusted"] },
-            "network_policy": object(&[], json!({
-                "allow": texts("host or host:port that may be reached although the floor denies it.", 200),
+            "bundle": word(&["standard", "trusted"], "What it loads; trusted adds evaluate. Default: standard."),
+            "network_policy": described("Recorded and shown, not enforced yet.", object(&[], json!({
+                "allow": texts("host or host:port that may be reached although it would be denied by default.", 200),
                 "deny": texts("host or host:port that may not be reached.", 200),
                 "max_bytes": { "type": "integer", "minimum": 1, "description": "Bytes over the life of a Space." },
                 "max_connections": whole(1, 65_535, "Connections at once."),
-            })),
+            }))),
             "headless": { "type": "boolean", "description": "Default: true." },
         }),
     )
@@ -82,7 +82,7 @@ fn issue_token() -> Value {
     object(
         &["role", "owner_id"],
         json!({
-            "role": { "type": "string", "enum": ["runtime_agent", "operator", "auditor"] },
+            "role": word(&["runtime_agent", "agent", "operator", "auditor"], AGENT),
             "owner_id": text(128, "Who its bearer is."),
             "all_workspaces": { "type": "boolean", "description": "Whether it enters every Workspace. Default: false." },
             "expires_at": { "type": "string", "format": "date-time", "description": "When it ends by itself. Default: never." },
@@ -90,11 +90,33 @@ fn issue_token() -> Value {
     )
 }
 
+/// One word of the command line and one of the API mean the same role.
+const AGENT: &str = "runtime_agent and agent are the same; answers say runtime_agent.";
+
+/// A submit of each capability, with its example as args: name, summary, body.
+pub(super) fn submit_examples() -> Value {
+    let standard = actors::capability::standard::standard();
+    let examples = standard.rows().iter().map(|row| {
+        let body = json!({ "request_id": "1", "capability": row.name, "args": row.example });
+        (row.name.to_string(), json!({ "summary": row.summary, "value": body }))
+    });
+    Value::Object(examples.collect())
+}
+
 /// Optional fields may be null as well, which says the same as leaving them out.
 fn object(required: &[&str], properties: Value) -> Value {
     let mut schema = json!({ "type": "object", "required": required, "additionalProperties": false });
     schema["properties"] = properties;
     schema
+}
+
+fn described(description: &str, mut schema: Value) -> Value {
+    schema["description"] = description.into();
+    schema
+}
+
+fn word(words: &[&str], description: &str) -> Value {
+    json!({ "type": "string", "enum": words, "description": description })
 }
 
 fn text(most: u32, description: &str) -> Value {

@@ -29,7 +29,7 @@ impl Browser {
             // Taken now: what the page does next is not held up by the dialog that is being answered.
             known.dialog.take()
         });
-        let open = taken.ok_or_else(|| Error::invalid("no dialog is open"))?;
+        let open = taken.ok_or_else(|| Error::invalid(format!("no dialog is open in tab {tab}")))?;
         let act = self.begin(Some(tab), deadline, call, Needs::Tab)?;
         act.answer(args, &open.session).await
     }

@@ -64,15 +64,22 @@ impl Act<'_> {
                 self.note_sent(Sent::All);
                 return Ok(Effect::Done);
             }
-            Mode::Refused => return Err(Error::invalid(format!("{} takes no text", args.reference))),
+            Mode::Refused => {
+                let what = format!("{} takes no text; click it, or press keys in it", args.reference);
+                return Err(Error::invalid(what));
+            }
             Mode::Malformed => {
-                return Err(Error::invalid(format!("{} does not take such a text", args.reference)));
+                return Err(Error::invalid(format!(
+                    "{} does not take such a text; write numbers as 12.5, a date as 2026-11-30, a time as 15:04 and a \
+                     colour as #a1b2c3",
+                    args.reference
+                )));
             }
         }
         self.note_sent(Sent::Some);
         if args.text.is_empty() {
             if !prepared.empty {
-                let delete = keys::find("Delete").ok_or_else(|| Error::invalid("there is no such key"))?;
+                let delete = keys::find("Delete")?;
                 self.strike(&delete, 0).await?;
             }
         } else {

@@ -34,7 +34,7 @@ impl Browser {
     /// # Errors
     /// As [`Browser::type_text`]; [`Error::InvalidArgs`] for a key that there is not.
     pub async fn press(&self, args: &PressArgs, call: &Call) -> Result<PageState, Error> {
-        let key = keys::find(&args.key).ok_or_else(|| Error::invalid("there is no such key"))?;
+        let key = keys::find(&args.key)?;
         let act = self.begin(args.tab, call.deadline(args.timeout_ms, ACTION_TIMEOUT), call, Needs::Page)?;
         act.act(act.press(args, &key)).await
     }

@@ -1,5 +1,7 @@
 //! Names of keys, and what a browser needs to know of each.
 
+use crate::error::Error;
+
 /// One key as `Input.dispatchKeyEvent` wants it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
@@ -48,7 +50,20 @@ const NAMED: [(&str, &str, i64, &str); 32] = [
 ];
 
 /// Finds a key by its name or as a single character.
-pub(super) fn find(name: &str) -> Option<Key> {
+///
+/// # Errors
+/// [`Error::InvalidArgs`]: there is none; the message lists the names.
+pub(super) fn find(name: &str) -> Result<Key, Error> {
+    look(name).ok_or_else(|| {
+        let names: Vec<_> = NAMED.iter().map(|(key, ..)| *key).collect();
+        Error::invalid(format!(
+            "there is no such key; give a single character, or one of {}",
+            names.join(", ")
+        ))
+    })
+}
+
+fn look(name: &str) -> Option<Key> {
     let mut characters = name.chars();
     if let (Some(character), None) = (characters.next(), characters.next()) {
         return Some(of_character(character));
@@ -66,7 +81,7 @@ pub(super) fn find(name: &str) -> Option<Key> {
 pub(super) fn of_character(character: char) -> Key {
     let key = character.to_string();
     match character {
-        '\n' | '\r' => find("Enter").unwrap_or(Key { key, code: String::new(), number: 13, text: None }),
+        '\n' | '\r' => look("Enter").unwrap_or(Key { key, code: String::new(), number: 13, text: None }),
         'a'..='z' | 'A'..='Z' => {
             let upper = character.to_ascii_uppercase();
             Key {
@@ -91,10 +106,14 @@ mod tests {
 
     #[test]
     fn keys_are_found_by_name_or_character_and_nothing_else() {
-        assert_eq!(find("Enter").and_then(|key| key.text).as_deref(), Some("\r"));
-        assert_eq!(find("ArrowDown").map(|key| (key.number, key.text)), Some((40, None)));
-        assert_eq!(find("é").and_then(|key| key.text).as_deref(), Some("é"));
-        assert_eq!(find("Space").map(|key| key.key).as_deref(), Some(" "));
-        assert!(find("Return").is_none() && find("").is_none() && find("ab").is_none());
+        let found = |name| find(name).expect("there is such a key");
+        assert_eq!(found("Enter").text.as_deref(), Some("\r"));
+        assert_eq!((found("ArrowDown").number, found("ArrowDown").text), (40, None));
+        assert_eq!(found("é").text.as_deref(), Some("é"));
+        assert_eq!(found("Space").key, " ");
+        for none in ["Return", "", "ab"] {
+            let refused = find(none).expect_err(none).to_string();
+            assert!(refused.contains("one of Enter, Tab, Escape"), "{refused}");
+        }
     }
 }

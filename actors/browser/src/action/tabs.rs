@@ -36,7 +36,9 @@ impl Browser {
             policy::may_open(url)?;
         }
         if self.hub.state().tabs.len() >= TABS_MAX {
-            return Err(Error::invalid(format!("there are {TABS_MAX} tabs already; close one first")));
+            return Err(Error::invalid(format!(
+                "there are {TABS_MAX} tabs already; close one first, with tab_close"
+            )));
         }
         let deadline = call.deadline(args.timeout_ms, NAVIGATION_TIMEOUT);
         let mut create = CreateTargetParams::new("about:blank");

@@ -16,7 +16,7 @@ use std::{
 use async_trait::async_trait;
 use browser::{Browser, Call, LaunchError, LaunchSpec};
 use eventlog::{
-    Json, Redacted, Redactor, Sensitive,
+    Json, Redactor, Sensitive,
     event::{instance::LossReason, space::TaskError},
     id::ArtifactId,
 };
@@ -38,7 +38,7 @@ use crate::{
     capability::standard::{Picture, PictureFile},
     clock::IdSource,
     config::ChromiumConfig,
-    space::RESULT_BYTES_MAX,
+    space::{RESULT_BYTES_MAX, failure::Failure},
 };
 
 /// How long a browser is asked to end before it is ended.
@@ -244,8 +244,8 @@ impl Chromium {
             Ok(Raw::Picture(picture)) => self.keep_picture(picture).await,
             Err(StepError::Browser(browser::Error::Cancelled { .. })) => Outcome::Cancelled,
             Err(StepError::Browser(error)) => Outcome::Failed(self.error(&error, &step.args)),
-            Err(StepError::Bug) => Outcome::Failed(own_error("internal", "the step ended in a bug", true)),
-            Err(StepError::Shape(message)) => Outcome::Failed(own_error("internal", message, false)),
+            Err(StepError::Bug) => Outcome::Failed(Failure::Internal.error()),
+            Err(StepError::Shape(message)) => Outcome::Failed(Failure::Internal.saying(message, false)),
         }
     }
 
@@ -292,20 +292,20 @@ impl Chromium {
             Ok(Ok(record)) => record,
             Ok(Err(StoreError::Io(error))) => {
                 warn!(space.id = %self.spec.space, %error, "An artifact could not be kept.");
-                return Outcome::Failed(own_error("internal", "the picture could not be kept", true));
+                return Outcome::Failed(Failure::Internal.saying("the picture could not be kept", true));
             }
             Ok(Err(StoreError::TooLarge(_) | StoreError::SpaceFull(_))) => {
-                return Outcome::Failed(own_error(
-                    "result_too_large",
-                    "there is no room for the picture",
-                    true,
-                ));
+                return Outcome::Failed(
+                    Failure::ResultTooLarge.saying("there is no room for the picture", true),
+                );
             }
-            Err(_) => return Outcome::Failed(own_error("internal", "the picture could not be kept", true)),
+            Err(_) => {
+                return Outcome::Failed(Failure::Internal.saying("the picture could not be kept", true));
+            }
         };
         let result = Picture {
             artifact: PictureFile {
-                id,
+                artifact_id: id,
                 media_type: record.media_type.clone(),
                 bytes: record.bytes,
                 sha256: record.sha256.clone(),
@@ -321,16 +321,6 @@ impl Chromium {
 
 fn text_arg(args: &Sensitive<Json>) -> Option<String> {
     args.expose().get("text").and_then(Json::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
-}
-
-fn own_error(code: &'static str, message: &'static str, may_have_run: bool) -> TaskError {
-    TaskError {
-        code: code.to_owned(),
-        message: Redacted::own(message),
-        retryable: false,
-        may_have_run,
-        details: None,
-    }
 }
 
 #[async_trait]

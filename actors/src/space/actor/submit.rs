@@ -64,7 +64,7 @@ impl SpaceActor {
     async fn find_older(&self, by: &By, submission: &Submission) -> Result<Option<TaskId>, Rejection> {
         let Some(space) = self.state.space() else { return Ok(None) };
         let forgets = space.requests.len() >= REQUEST_IDS_KEPT;
-        let may = space.workspace == by.workspace && by.caller.may_act(&by.workspace, &space.owner);
+        let may = space.workspace == by.workspace && by.caller.may_act(&by.workspace, &space.owner).is_ok();
         if !forgets || !may || space.requests.get(&submission.request_id).is_some() {
             return Ok(None);
         }

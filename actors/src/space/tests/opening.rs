@@ -17,7 +17,7 @@ use crate::{
     capability::Catalogue,
     instance::{self, InstanceState},
     place::Place,
-    rejection::Rejection,
+    rejection::{Denial, Rejection},
     space::{Open, OpenFacts, Opening, RuntimeStatus, SpaceState, evolve, open, scenario::*},
     tests::catalogue,
     workspace::{self, WorkspaceState},
@@ -171,14 +171,16 @@ fn s05_an_agent_makes_spaces_of_its_own_only_and_an_auditor_none() {
     let operators = of(OwnerKind::Operator, "agent-1");
     let by = |caller: Caller, asked: &Open| World::new().by(caller).open(asked).map(|_| ());
     assert_eq!(by(agent("agent-1"), &own), Ok(()));
-    assert_eq!(by(agent("agent-1"), &others), Err(Rejection::Forbidden));
-    assert_eq!(by(agent("agent-1"), &operators), Err(Rejection::Forbidden));
+    let own_id = |id: &str| Err(Denial::OwnId(id.parse().expect("an id")).into());
+    assert_eq!(by(agent("agent-1"), &others), own_id("agent-1"));
+    assert_eq!(by(agent("agent-1"), &operators), own_id("agent-1"));
     let operator = caller(Role::Operator, "op", &["team"]);
     for asked in [&own, &others, &operators] {
         assert_eq!(by(operator.clone(), asked), Ok(()));
     }
-    assert_eq!(by(caller(Role::Auditor, "agent-1", &["team"]), &own), Err(Rejection::Forbidden));
-    assert_eq!(by(caller(Role::Operator, "op", &["other"]), &own), Err(Rejection::Forbidden));
+    let role = Denial::Role(&[Role::Operator, Role::RuntimeAgent]);
+    assert_eq!(by(caller(Role::Auditor, "agent-1", &["team"]), &own), Err(role.into()));
+    assert_eq!(by(caller(Role::Operator, "op", &["other"]), &own), Err(Denial::Workspace.into()));
 }
 
 #[test]
@@ -219,12 +221,13 @@ fn s03_a_space_is_granted_only_what_the_bundle_and_the_binding_have() {
         binding,
         ..asked()
     };
-    let refused = Rejection::CapabilityNotGranted { task: None };
-    assert_eq!(World::new().open(&of(&["nope"], None)), Err(Rejection::CapabilityUnknown));
-    assert_eq!(World::new().open(&of(&["navigate", "evaluate"], None)), Err(refused.clone()));
+    let refused = |name| Err(Rejection::CapabilityNotGranted { capability: capability(name), task: None });
+    let unknown = Rejection::CapabilityUnknown { at: Some(("granted_capabilities", 1)) };
+    assert_eq!(World::new().open(&of(&["navigate", "nope"], None)), Err(unknown));
+    assert_eq!(World::new().open(&of(&["navigate", "evaluate"], None)), refused("evaluate"));
     let narrow = World::new().bound(None, Some(&["snapshot"]));
     assert!(narrow.open(&of(&["snapshot"], Some(binding_id(1)))).is_ok());
-    assert_eq!(narrow.open(&of(&["navigate"], Some(binding_id(1)))), Err(refused));
+    assert_eq!(narrow.open(&of(&["navigate"], Some(binding_id(1)))), refused("navigate"));
     let twice = World::new().open(&of(&["snapshot", "navigate", "snapshot"], None)).expect("it is allowed");
     let SpaceEvent::Opened { granted_capabilities, .. } = twice.opened else { panic!("it opens") };
     assert_eq!(granted_capabilities, [capability("snapshot"), capability("navigate")]);
@@ -243,7 +246,8 @@ fn s14_an_idle_timeout_out_of_range_is_refused() {
 fn a_draining_server_makes_no_space_and_tells_only_who_may_ask() {
     let draining = World { draining: true, ..World::new() };
     assert_eq!(draining.open(&asked()), Err(Rejection::ShuttingDown));
-    assert_eq!(draining.by(agent("agent-2")).open(&asked()), Err(Rejection::Forbidden));
+    let stranger = draining.by(agent("agent-2")).open(&asked());
+    assert_eq!(stranger, Err(Denial::OwnId("agent-2".parse().expect("an id")).into()));
 }
 
 #[test]
@@ -255,14 +259,14 @@ fn s05_the_checks_come_in_their_order() {
         ..asked()
     };
     let world = World::new().unlisted().instance(&reserved()).instance(&InstanceEvent::Retired {});
-    assert_eq!(world.open(&wrong_in_all), Err(Rejection::Forbidden));
+    assert_eq!(world.open(&wrong_in_all).map_err(|rejection| rejection.code()), Err("forbidden"));
     let world = world.by(caller(Role::Operator, "op", &["team"]));
     assert_eq!(world.open(&wrong_in_all), Err(Rejection::InstanceNotFound));
     let listed = World {
         instance: World::new().instance(&reserved()).instance(&InstanceEvent::Retired {}).instance,
         ..world
     };
-    assert_eq!(listed.open(&wrong_in_all), Err(Rejection::CapabilityUnknown));
+    assert_eq!(listed.open(&wrong_in_all).map_err(|rejection| rejection.code()), Err("capability_unknown"));
     let timeout = Open { granted_capabilities: Vec::new(), ..wrong_in_all };
     assert_eq!(listed.open(&timeout).map_err(|rejection| rejection.code()), Err("invalid_request"));
 }

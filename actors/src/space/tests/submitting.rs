@@ -7,7 +7,7 @@ use eventlog::{Generation, Role, SpaceEvent, event::space::CloseReason::Requeste
 use crate::{
     caller::Caller,
     capability::CheckError,
-    rejection::Rejection,
+    rejection::{Denial, Rejection},
     space::{Reply, RuntimeStatus, Submit, scenario::*, state::Remembered},
 };
 
@@ -104,7 +104,7 @@ fn a_draining_server_takes_no_task() {
 #[test]
 fn s05_an_unknown_capability_and_bad_args_are_refused_and_not_recorded() {
     let unknown = Submit { checked: Err(CheckError::Unknown), ..submit(1) };
-    given([opened()]).when(unknown).then_rejected(&Rejection::CapabilityUnknown);
+    given([opened()]).when(unknown).then_rejected(&Rejection::CapabilityUnknown { at: None });
     let problems = vec!["/url: must be a string".to_owned()];
     let bad = Submit { checked: Err(CheckError::Args(problems.clone())), ..submit(1) };
     // Also where another task is active: bad args are the caller's to mend at any time.
@@ -136,7 +136,7 @@ fn s09_a_space_in_error_takes_no_task() {
 #[test]
 fn s03_an_ungranted_capability_is_recorded_as_a_failed_task_without_args() {
     let asked = of_capability(1, "fill");
-    let rejection = Rejection::CapabilityNotGranted { task: Some(task(1)) };
+    let rejection = Rejection::CapabilityNotGranted { capability: capability("fill"), task: Some(task(1)) };
     let when = given([opened()]).when(asked.clone());
     let when = when.then(refused(&asked, 1, "capability_not_granted")).replied(&Reply::Refused(rejection));
     assert_eq!(when.after().state.live_keys().len(), 1, "the fingerprint's key alone");
@@ -179,9 +179,10 @@ fn s05_only_the_owner_and_operators_of_the_workspace_change_a_space() {
     assert_eq!(allowed_to_submit(agent("agent-1")), Ok(()));
     assert_eq!(allowed_to_submit(caller(Role::Operator, "op", &["team"])), Ok(()));
     assert_eq!(allowed_to_submit(Caller::system()), Ok(()));
-    assert_eq!(allowed_to_submit(agent("agent-2")), Err(Rejection::Forbidden));
-    assert_eq!(allowed_to_submit(caller(Role::Auditor, "agent-1", &["team"])), Err(Rejection::Forbidden));
-    assert_eq!(allowed_to_submit(caller(Role::Operator, "op", &["other"])), Err(Rejection::Forbidden));
+    assert_eq!(allowed_to_submit(agent("agent-2")), Err(Denial::Owner.into()));
+    let role = Denial::Role(&[Role::Operator, Role::RuntimeAgent]);
+    assert_eq!(allowed_to_submit(caller(Role::Auditor, "agent-1", &["team"])), Err(role.into()));
+    assert_eq!(allowed_to_submit(caller(Role::Operator, "op", &["other"])), Err(Denial::Workspace.into()));
 }
 
 #[test]
@@ -191,5 +192,5 @@ fn s05_a_space_is_not_found_under_another_workspace() {
     elsewhere.when(submit(1)).then_rejected(&Rejection::SpaceNotFound);
     given([]).by(operator).when(submit(1)).then_rejected(&Rejection::SpaceNotFound);
     let stranger = given([]).by(agent("agent-1")).in_workspace("other");
-    stranger.when(submit(1)).then_rejected(&Rejection::Forbidden);
+    stranger.when(submit(1)).then_rejected(&Denial::Workspace.into());
 }

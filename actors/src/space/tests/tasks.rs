@@ -7,7 +7,7 @@ use eventlog::{
 use serde_json::json;
 
 use crate::{
-    rejection::Rejection,
+    rejection::Denial,
     runtime::Outcome,
     space::{Command, NOTICES_PER_TASK_MAX, Notice, scenario::*, summary::TaskStatus},
 };
@@ -187,6 +187,6 @@ fn what_the_server_tells_a_space_no_caller_can() {
         Command::Recover { executing: None },
         Command::IdleTick { last_use: None },
     ] {
-        given(running()).by(agent("agent-1")).when(command).then_rejected(&Rejection::Forbidden);
+        given(running()).by(agent("agent-1")).when(command).then_rejected(&Denial::ServerOnly.into());
     }
 }

@@ -200,6 +200,7 @@ async fn a_draining_server_is_alive_but_not_ready() {
     server.get("x", "/readyz").await.expect(StatusCode::OK);
     let drain = json!({ "deadline_seconds": 0 });
     server.post(&server.operator, "/api/v1/server/drain", drain).await.expect(StatusCode::ACCEPTED);
+    assert!(server.spaces.is_draining(), "it has begun when it is said that it has");
     server.spaces.drain(Duration::ZERO).await;
     server.get("x", "/healthz").await.expect(StatusCode::OK);
     server.get("x", "/readyz").await.refused(503, "shutting_down");
@@ -221,4 +222,85 @@ async fn metrics_are_for_overseers_or_where_configured_for_this_machine() {
     // The peer is unknown here: not this machine, as far as anybody can tell.
     let response = open.router.clone().oneshot(Ask::get("/metrics").request()).await.expect("an answer");
     Reply::of(response).await.refused(401, "unauthenticated");
+}
+
+#[tokio::test]
+async fn who_is_refused_is_told_what_is_lacking() {
+    let server = Server::start().await;
+    let (agent, space) = server.agent_with_space().await;
+    let neighbour = server.token(WORKSPACE, "agent", "agent-b").await;
+    let auditor = server.token(WORKSPACE, "auditor", "anna").await;
+    let olga = server.token("/api/v1/workspaces/other", "operator", "olga").await;
+    let spaces = format!("{WORKSPACE}/browser-spaces");
+    let instance = server.instance("team").await;
+    let for_other = || create(&instance, "agent-b");
+    let theirs = || json!({ "kind": "scripted", "workspaces": ["team"] });
+    let (operator, overseer) = ("this needs the role operator", "this needs the role operator or auditor");
+    let (enter, owner) = ("your token does not enter this Workspace", "this Space belongs to another owner");
+    let own_id = "owner_type must be runtime_agent and owner_id your own: agent-a";
+    let every = "this needs a token that enters every Workspace";
+    let each = "this needs a token that enters each of the instance's Workspaces";
+    let cases = [
+        (&agent, format!("{WORKSPACE}/tokens"), None, overseer),
+        (&agent, "/api/v1/log".to_owned(), None, overseer),
+        (&agent, "/metrics".to_owned(), None, overseer),
+        (&agent, spaces.clone(), Some(for_other()), own_id),
+        (&neighbour, space.clone(), None, owner),
+        (&neighbour, format!("{space}/events"), None, owner),
+        (&neighbour, format!("{space}/close"), Some(json!({})), owner),
+        (&neighbour, format!("{space}/close"), Some(json!({ "x": 1 })), owner),
+        (
+            &auditor,
+            format!("{space}/close"),
+            Some(json!({})),
+            "this needs the role operator or runtime_agent",
+        ),
+        (&auditor, spaces, Some(for_other()), "this needs the role operator or runtime_agent"),
+        (&auditor, format!("{WORKSPACE}/tokens"), Some(json!({})), operator),
+        (&olga, space, None, enter),
+        (&olga, "/api/v1/server/drain".to_owned(), Some(json!({})), every),
+        (&olga, "/api/v1/browser-instances".to_owned(), Some(theirs()), each),
+    ];
+    for (token, path, body, message) in cases {
+        let reply = match body {
+            Some(body) => server.post(token, &path, body).await,
+            None => server.get(token, &path).await,
+        };
+        reply.refused(403, "forbidden");
+        assert_eq!(reply.json()["error"]["message"], message, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_is_one_role_whatever_it_is_called() {
+    let server = Server::start().await;
+    for role in ["agent", "runtime_agent"] {
+        let body = json!({ "role": role, "owner_id": "agent-a" });
+        let made = server.post(&server.operator, &format!("{WORKSPACE}/tokens"), body).await;
+        let made = made.expect(StatusCode::CREATED);
+        assert_eq!(made["role"], "runtime_agent");
+        let mut body = create(&server.instance("team").await, "agent-a");
+        body["owner_type"] = json!(role);
+        let token = made["token"].as_str().expect("a token");
+        let space = server.post(token, &format!("{WORKSPACE}/browser-spaces"), body).await;
+        assert_eq!(space.expect(StatusCode::CREATED)["owner_type"], "runtime_agent");
+    }
+}
+
+#[tokio::test]
+async fn the_first_token_of_a_workspace_makes_it_if_it_has_a_name() {
+    let server = Server::start().await;
+    let body = || json!({ "role": "auditor", "owner_id": "anna" });
+    server.post(&server.operator, "/api/v1/workspaces/new/tokens", body()).await.expect(StatusCode::CREATED);
+    server.get(&server.operator, "/api/v1/workspaces/new/browser-spaces").await.expect(StatusCode::OK);
+    let unnamed = server.post(&server.operator, "/api/v1/workspaces/no%20slug/tokens", body()).await;
+    assert_eq!(unnamed.refused(422, "invalid_request")["field"], "workspace_id");
+}
+
+#[tokio::test]
+async fn an_instance_is_standard_unless_it_is_said_otherwise() {
+    let server = Server::start().await;
+    let body = json!({ "kind": "scripted", "workspaces": ["team"] });
+    let made = server.post(&server.operator, "/api/v1/browser-instances", body).await;
+    assert_eq!(made.expect(StatusCode::CREATED)["bundle"], "standard");
 }

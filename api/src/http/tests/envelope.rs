@@ -49,8 +49,11 @@ async fn every_answer_carries_its_ids_and_keeps_itself_harmless() {
 #[tokio::test]
 async fn unknown_routes_and_methods_are_told_in_the_envelope() {
     let server = Server::start().await;
-    server.send(Ask::get("/nowhere")).await.refused(404, "route_not_found");
-    server.send(Ask::get("/api/v1/nowhere")).await.refused(404, "route_not_found");
+    for path in ["/", "/nowhere", "/api/v1/nowhere"] {
+        let reply = server.send(Ask::get(path)).await;
+        reply.refused(404, "route_not_found");
+        assert!(reply.text.contains("GET /docs shows those that exist"), "{}", reply.text);
+    }
     let reply = server.send(Ask { method: Method::DELETE, ..Ask::get("/healthz") }).await;
     reply.refused(405, "method_not_allowed");
     assert!(reply.header("allow").is_some_and(|allow| allow.contains("GET")), "{:?}", reply.headers);

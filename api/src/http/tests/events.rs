@@ -46,10 +46,19 @@ async fn s13_a_page_of_events_is_ascending_bounded_and_resumes() {
         "1.0".to_owned(),
         "99999999999999999999".to_owned(),
     ] {
-        server.get(&agent, &format!("{events}?after_sequence={bad}")).await.refused(422, "invalid_cursor");
-        let live =
-            Ask::get(&events).by(&agent).with("accept", "text/event-stream").with("last-event-id", bad);
-        server.send(live).await.refused(422, "invalid_cursor");
+        let query = format!("{events}?after_sequence={bad}");
+        let live = || Ask::get(&events).by(&agent).with("accept", "text/event-stream");
+        let log = format!("/api/v1/log?after_position={}", bad.replace(&(head + 1).to_string(), "99999"));
+        for (ask, field) in [
+            (Ask::get(&query).by(&agent), "after_sequence"),
+            (live().with("last-event-id", bad), "Last-Event-ID"),
+            (Ask::get(&log).by(&server.operator), "after_position"),
+        ] {
+            let reply = server.send(ask).await;
+            assert_eq!(reply.refused(422, "invalid_cursor")["field"], field);
+            let error = &reply.json()["error"];
+            assert!(error["message"].as_str().is_some_and(|said| said.starts_with(field)), "{error}");
+        }
     }
     server.get(&agent, &format!("{events}?limit=101")).await.refused(422, "invalid_request");
 }
@@ -157,20 +166,38 @@ async fn s13_a_stream_replays_goes_live_resumes_and_ends_with_its_space() {
 
 #[tokio::test]
 async fn f11_an_open_stream_ends_with_its_token() {
-    let server = Server::start().await;
+    // A heartbeat that comes too late: nothing but the revocation ends the stream.
+    let server = Server::with(HttpConfig { heartbeat_seconds: 300, ..HttpConfig::default() }).await;
     let (agent, space) = server.agent_with_space().await;
     let mut reader = Reader::open(&server, &agent, &format!("{space}/events"), None).await;
     reader.until("\"kind\":\"opened\"").await;
-    let tokens = server.get(&server.operator, &format!("{WORKSPACE}/tokens")).await.expect(StatusCode::OK);
-    let own = tokens.as_array().expect("a list").iter().find(|token| token["owner_id"] == "agent-a");
-    let revoke = format!(
-        "{WORKSPACE}/tokens/{}/revoke",
-        own.expect("it is there")["token_id"].as_str().expect("an id")
-    );
-    server.post(&server.operator, &revoke, json!({})).await.expect(StatusCode::OK);
+    revoke(&server, "agent-a").await;
+    let text = reader.rest().await;
+    assert!(text.contains("\"reason\":\"token_ended\""), "{text}");
+}
+
+#[tokio::test]
+async fn f11_a_stream_shows_nothing_that_came_after_its_token_ended() {
+    let server = Server::start().await;
+    let (agent, space) = server.agent_with_space().await;
+    let other = server.token(WORKSPACE, "auditor", "anna").await;
+    let mut theirs = Reader::open(&server, &other, &format!("{space}/events"), None).await;
+    theirs.until("\"kind\":\"opened\"").await;
+    let mut reader = Reader::open(&server, &agent, &format!("{space}/events"), None).await;
+    reader.until("\"kind\":\"opened\"").await;
+    revoke(&server, "agent-a").await;
     server.post(&server.operator, &format!("{space}/close"), json!({})).await.expect(StatusCode::OK);
     let text = reader.rest().await;
     assert!(text.contains("\"reason\":\"token_ended\"") && !text.contains("closed"), "{text}");
+    assert!(theirs.rest().await.contains("\"kind\":\"closed\""), "another's stream goes on");
+}
+
+async fn revoke(server: &Server, owner: &str) {
+    let tokens = server.get(&server.operator, &format!("{WORKSPACE}/tokens")).await.expect(StatusCode::OK);
+    let own = tokens.as_array().expect("a list").iter().find(|token| token["owner_id"] == owner);
+    let id = own.expect("it is there")["token_id"].as_str().expect("an id");
+    let revoke = format!("{WORKSPACE}/tokens/{id}/revoke");
+    server.post(&server.operator, &revoke, json!({})).await.expect(StatusCode::OK);
 }
 
 #[tokio::test]

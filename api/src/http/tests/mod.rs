@@ -142,9 +142,21 @@ fn catalogue() -> Arc<Catalogue> {
     #[serde(deny_unknown_fields)]
     struct Nothing {}
     let rows = [
-        row::<Navigate, Nothing>("navigate", "Goes to a page.", Bundle::Standard, Sensitivity::ACTS),
-        row::<Nothing, Nothing>("get_url", "Says where it is.", Bundle::Standard, Sensitivity::READS),
-        row::<Nothing, Nothing>("click", "Clicks.", Bundle::Standard, Sensitivity::ACTS),
+        row::<Navigate, Nothing>(
+            "navigate",
+            "Goes to a page.",
+            Bundle::Standard,
+            Sensitivity::ACTS,
+            json!({ "url": "https://a.example" }),
+        ),
+        row::<Nothing, Nothing>(
+            "get_url",
+            "Says where it is.",
+            Bundle::Standard,
+            Sensitivity::READS,
+            json!({}),
+        ),
+        row::<Nothing, Nothing>("click", "Clicks.", Bundle::Standard, Sensitivity::ACTS, json!({})),
     ];
     Arc::new(Catalogue::new(rows).expect("the table is well-formed"))
 }

@@ -81,10 +81,15 @@ async fn s05_what_is_not_granted_or_does_not_fit_is_refused_by_its_code() {
         let (server, agent, tasks) = (&server, &agent, &tasks);
         async move { server.post(agent, tasks, body).await }
     };
-    ask("r-1", "teleport", json!({})).await.refused(422, "capability_unknown");
+    let unknown = ask("r-1", "teleport", json!({})).await;
+    unknown.refused(422, "capability_unknown");
+    assert!(unknown.text.contains("GET /api/v1/capabilities") && !unknown.text.contains("teleport"));
     let details = ask("r-2", "navigate", json!({ "url": 7, "SECRET": 1 })).await.refused(422, "invalid_args");
     assert!(details["problems"].as_array().is_some_and(|problems| !problems.is_empty()));
+    let unfit = ask("r-2", "navigate", json!({})).await;
+    assert_eq!(unfit.json()["error"]["message"], "the args do not fit: (args): \"url\" is required");
     let details = ask("r-3", "click", json!({})).await.refused(422, "capability_not_granted");
+    assert_eq!(details["capability"], "click");
     let recorded =
         server.get(&agent, &format!("{tasks}/{}", details["task_id"].as_str().expect("an id"))).await;
     assert_eq!(recorded.expect(StatusCode::OK)["error"]["code"], "capability_not_granted");
@@ -166,4 +171,49 @@ async fn an_event_carries_the_trace_of_the_request_that_led_to_it() {
     let events = server.get(&agent, &format!("{space}/events")).await.expect(StatusCode::OK);
     let queued = events.as_array().expect("a list").iter().find(|event| event["kind"] == "queued");
     assert_eq!(queued.expect("it was queued")["trace_id"], trace_id);
+}
+
+#[tokio::test]
+async fn a_cancelled_task_says_whether_it_may_have_run() {
+    let server = Server::start().await;
+    let (agent, space) = server.agent_with_space().await;
+    let tasks = format!("{space}/tasks");
+    // The runtime starts with the first task, so the second is known to run and not only to wait for it.
+    let first = Ask::post(&tasks, navigate("r-1", "")).by(&agent).with("prefer", "wait=10");
+    server.send(first).await.expect(StatusCode::OK);
+    let running =
+        server.post(&agent, &tasks, navigate("r-2", "delay_ms=60000")).await.expect(StatusCode::ACCEPTED);
+    assert_eq!((&running["status"], &running["error"]), (&json!("running"), &Value::Null));
+    server.post(&agent, &format!("{space}/cancel"), json!({})).await.expect(StatusCode::OK);
+    let again = Ask::post(&tasks, navigate("r-2", "delay_ms=60000")).by(&agent).with("prefer", "wait=10");
+    let task = server.send(again).await.expect(StatusCode::OK);
+    assert_eq!(task["status"], "cancelled");
+    let error = json!({
+        "code": "cancelled",
+        "message": "the task was cancelled while it ran",
+        "retryable": false,
+        "may_have_run": true,
+    });
+    assert_eq!(task["error"], error);
+    let id = task["task_id"].as_str().expect("an id");
+    let read = server.get(&agent, &format!("{tasks}/{id}")).await.expect(StatusCode::OK);
+    assert_eq!(read["error"], error, "the views and the door say the same");
+}
+
+#[tokio::test]
+async fn every_capability_is_shown_with_an_example() {
+    let server = Server::start().await;
+    let listed = server.get(&server.operator, "/api/v1/capabilities").await.expect(StatusCode::OK);
+    let navigate = listed.as_array().expect("a list").iter().find(|one| one["name"] == "navigate");
+    assert_eq!(navigate.expect("it is there")["example"], json!({ "url": "https://a.example" }));
+    let page = server.get("x", "/docs").await.text;
+    let document = server.get("x", "/openapi.json").await.json();
+    let path = "/api/v1/workspaces/{workspace_id}/browser-spaces/{space_id}/tasks";
+    let content = &document["paths"][path]["post"]["requestBody"]["content"]["application/json"];
+    for row in actors::capability::standard::standard().rows() {
+        let example = &content["examples"][row.name.as_str()]["value"];
+        assert_eq!(example["args"], row.example, "{}", row.name);
+        let shown = example.to_string().replace('"', "&quot;");
+        assert!(page.contains(&shown), "{shown}");
+    }
 }

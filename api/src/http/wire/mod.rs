@@ -19,6 +19,8 @@ use eventlog::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::problem::Code;
+
 /// A browser Space: an owner's exclusive hold of one browser instance.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Space {
@@ -63,6 +65,7 @@ pub(crate) struct Task {
     /// What it gave, redacted and at most 64 KiB; as its capability's result schema says. Null until completed.
     #[schema(value_type = Option<Object>)]
     pub(crate) result: Option<Json>,
+    /// Why it failed, or how far it was when it was cancelled. Null otherwise.
     pub(crate) error: Option<TaskFailure>,
     #[schema(format = DateTime)]
     pub(crate) created_at: String,
@@ -197,6 +200,9 @@ pub(crate) struct Capability {
     #[schema(example = "navigate")]
     pub(crate) name: String,
     pub(crate) summary: String,
+    /// Args as you might send them.
+    #[schema(value_type = Object)]
+    pub(crate) example: Json,
     /// JSON Schema of the args.
     #[schema(value_type = Object)]
     pub(crate) args_schema: Json,
@@ -298,7 +304,7 @@ impl From<&TaskSummary> for Task {
             status: task.status.into(),
             cancel_requested: task.cancel_requested,
             result: task.result.as_ref().map(|result| result.get().clone()),
-            error: task.error.as_ref().map(TaskFailure::from),
+            error: TaskFailure::of(task.error.as_ref(), task.status.into(), task.started_at.is_some()),
             created_at: task.created_at.to_rfc3339(),
             started_at: task.started_at.map(Timestamp::to_rfc3339),
             finished_at: task.finished_at.map(Timestamp::to_rfc3339),
@@ -319,6 +325,28 @@ impl From<&TaskError> for TaskFailure {
     }
 }
 
+impl TaskFailure {
+    /// What a task of this status shows. No event holds an error of a cancelled one: its start says all there is.
+    fn of(error: Option<&TaskError>, status: TaskState, started: bool) -> Option<Self> {
+        if status != TaskState::Cancelled {
+            return error.map(Self::from);
+        }
+        let code = Code::Cancelled;
+        let message = if started {
+            "the task was cancelled while it ran"
+        } else {
+            "the task was cancelled before it was started"
+        };
+        Some(Self {
+            code: code.as_str().to_owned(),
+            message: message.to_owned(),
+            details: None,
+            retryable: code.retryable(),
+            may_have_run: started,
+        })
+    }
+}
+
 impl From<&NetworkPolicy> for Policy {
     fn from(policy: &NetworkPolicy) -> Self {
         let NetworkPolicy { allow, deny, max_bytes, max_connections } = policy;
@@ -336,6 +364,7 @@ impl From<&Row> for Capability {
         Self {
             name: row.name.to_string(),
             summary: row.summary.to_owned(),
+            example: row.example.clone(),
             args_schema: row.args_schema.clone(),
             result_schema: row.result_schema.clone(),
             bundles: [Bundle::Standard, Bundle::Trusted]

@@ -48,7 +48,7 @@ impl From<&TaskRow> for Task {
             status: task.status.into(),
             cancel_requested: task.cancel_requested,
             result: task.result.as_ref().map(|result| result.get().clone()),
-            error: task.error.as_ref().map(TaskFailure::from),
+            error: TaskFailure::of(task.error.as_ref(), task.status.into(), task.started_at.is_some()),
             created_at: task.created_at.to_rfc3339(),
             started_at: task.started_at.map(Timestamp::to_rfc3339),
             finished_at: task.finished_at.map(Timestamp::to_rfc3339),

@@ -123,7 +123,7 @@ impl<'a> Story<'a> {
             let hash = hash.get(..16).unwrap_or_default();
             vec![format!("{}, {} bytes, SHA-256 {hash}…", plain(&made["media_type"]), made["bytes"])]
         })?;
-        let artifact = text_of(&result["artifact"], "id")?;
+        let artifact = text_of(&result["artifact"], "artifact_id")?;
         self.step("fetch the picture", |client| {
             let bytes = client.bytes(&format!("{space}/artifacts/{artifact}"))?;
             std::fs::create_dir_all(picture.parent().context("the picture lies in a folder")?)?;
