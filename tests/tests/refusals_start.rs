@@ -74,11 +74,13 @@ fn a_browser_that_is_named_and_not_there_is_refused_before_anything_is_made() {
     fs::write(&no_program, "a text").expect("a file can be written");
     let no_program = no_program.to_str().expect("UTF-8");
     let data_dir = folder.path().join("data");
-    for named in ["/nonexistent/chromium", no_program] {
-        let said = refusal(ServerOptions::default().data_dir(&data_dir).arg("--chromium").arg(named));
-        assert!(said.contains(named) && said.contains("--chromium"), "it names the browser: {said}");
+    for given in ["/nonexistent/chromium", no_program] {
+        let said = refusal(ServerOptions::default().data_dir(&data_dir).arg("--chromium").arg(given));
+        let named = &given.to_lowercase();
+        assert!(said.contains(&format!("browserspace: {named}")), "it names the browser: {said}");
+        assert!(said.contains("--chromium"), "it says what to do: {said}");
         assert!(!data_dir.exists(), "nothing was made");
-        let doctor = Program::on(&data_dir, &["doctor", "--chromium", named]).refused();
+        let doctor = Program::on(&data_dir, &["doctor", "--chromium", given]).refused();
         assert!(doctor.contains(named), "doctor names it too: {doctor}");
     }
 }
