@@ -4,6 +4,10 @@
 //! if it is there. A variable is `BROWSERSPACE_` and the name of the field in capitals (`BROWSERSPACE_DATA_DIR`), a
 //! field of a section has two underscores (`BROWSERSPACE_HTTP__RATE_PER_SECOND`).
 
+mod explain;
+#[cfg(test)]
+mod tests;
+
 use std::{
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
@@ -28,11 +32,8 @@ pub const FILE_NAME: &str = "browserspace.toml";
 const OTHER_VARIABLES: [&str; 4] = ["config", "bin", "profile", "rewrite_generated"];
 const OTHER_VARIABLES_PREFIX: &str = "test_";
 
-const INSTANCES_MAX: u16 = 64;
-const DRAIN_SECONDS_MAX: u64 = 600;
-const IDLE_TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 10..=86_400;
-const UID_MIN: u32 = 1_000;
-const FREE_MIB_MAX: u64 = 1_048_576;
+/// What an address to listen on looks like.
+const LISTEN_WANTED: &str = "an IP address and a port, as in 127.0.0.1:7878";
 
 /// What an operator may set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,7 +129,7 @@ pub struct ServeFlags {
     #[allow(missing_docs, reason = "clap would print it above every help text")]
     pub folder: FolderFlags,
     /// Address and port to listen on; port 0 takes any free one [default: 127.0.0.1:7878]
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = listen_address)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listen: Option<SocketAddr>,
     /// Declare that something in front ends TLS; needed to listen on anything but loopback
@@ -185,9 +186,9 @@ pub enum ConfigError {
         #[source]
         source: std::io::Error,
     },
-    /// A value has the wrong type, or a name is unknown.
+    /// A file is no TOML, a value has the wrong type, or a name is unknown.
     #[error("the configuration is not valid: {0}")]
-    Shape(Box<figment::Error>),
+    Shape(String),
     /// A value is out of its range.
     #[error("{field}: {problem}")]
     Value {
@@ -216,16 +217,16 @@ impl Config {
         let environment = Env::prefixed(VARIABLE_PREFIX).filter(|name| !is_other(name.as_str())).split("__");
         let layers = Figment::from(Serialized::defaults(Self::default()));
         let above = Figment::from(environment).merge(Serialized::defaults(flags));
-        let file = match flags.folder.config.clone().or_else(named_file) {
-            Some(named) => Some(readable(named)?),
-            None => default_file(&layers.clone().merge(above.clone())),
-        };
-        let layers = match file {
-            Some(path) => layers.merge(Toml::file_exact(path)),
+        let file = flags.folder.config.clone().or_else(named_file);
+        let file = file.or_else(|| default_file(&layers.clone().merge(above.clone())));
+        let layers = match &file {
+            Some(path) => layers.merge(Toml::string(&text_of(path)?)),
             None => layers,
         };
-        let mut config: Self =
-            layers.merge(above).extract().map_err(|error| ConfigError::Shape(Box::new(error)))?;
+        let mut config: Self = layers
+            .merge(above)
+            .extract()
+            .map_err(|error| ConfigError::Shape(explain::no_configuration(error, file.as_deref())))?;
         // Declared once, for the server as a whole.
         config.http.tls_terminated = config.tls_terminated;
         config.check()?;
@@ -283,11 +284,19 @@ impl Config {
 
     fn check(&self) -> Result<(), ConfigError> {
         self.http.validate()?;
-        in_range("instances", u64::from(self.instances), 0..=u64::from(INSTANCES_MAX))?;
-        in_range("drain_seconds", self.drain_seconds, 0..=DRAIN_SECONDS_MAX)?;
-        in_range("idle_timeout_seconds", self.idle_timeout_seconds, IDLE_TIMEOUT_SECONDS)?;
-        in_range("free_space_min_mib", self.free_space_min_mib, 0..=FREE_MIB_MAX)?;
-        in_range("browser_uid_base", u64::from(self.browser_uid_base), u64::from(UID_MIN)..=4_000_000_000)?;
+        let numbers = [
+            u64::from(self.instances),
+            self.drain_seconds,
+            self.idle_timeout_seconds,
+            self.free_space_min_mib,
+            u64::from(self.browser_uid_base),
+        ];
+        for ((field, range), given) in explain::RANGES.into_iter().zip(numbers) {
+            if !range.contains(&given) {
+                let problem = format!("{given} is not between {} and {}", range.start(), range.end());
+                return Err(value(field, problem));
+            }
+        }
         if self.data_dir.as_os_str().is_empty() {
             return Err(value("data_dir", "names no folder"));
         }
@@ -316,15 +325,18 @@ fn named_file() -> Option<PathBuf> {
     std::env::var_os("BROWSERSPACE_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-fn readable(path: PathBuf) -> Result<PathBuf, ConfigError> {
-    match std::fs::File::open(&path).and_then(|file| file.metadata()) {
-        Ok(found) if found.is_file() => Ok(path),
-        Ok(_) => {
-            let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a file");
-            Err(ConfigError::File { path, source })
-        }
-        Err(source) => Err(ConfigError::File { path, source }),
+/// What a configuration file says; that it is TOML is found out here, where the line is still known.
+fn text_of(path: &Path) -> Result<String, ConfigError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::File { path: path.to_owned(), source })?;
+    match toml::from_str::<toml::Table>(&text) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(ConfigError::Shape(explain::no_toml(path, &text, &error))),
     }
+}
+
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("wanted {LISTEN_WANTED}"))
 }
 
 fn default_file(figment: &Figment) -> Option<PathBuf> {
@@ -332,84 +344,6 @@ fn default_file(figment: &Figment) -> Option<PathBuf> {
     Some(folder.join(FILE_NAME)).filter(|path: &PathBuf| Path::exists(path))
 }
 
-fn in_range(
-    field: &'static str,
-    given: u64,
-    range: std::ops::RangeInclusive<u64>,
-) -> Result<(), ConfigError> {
-    if range.contains(&given) {
-        return Ok(());
-    }
-    Err(value(field, format!("{given} is not between {} and {}", range.start(), range.end())))
-}
-
 fn value(field: &'static str, problem: impl Into<String>) -> ConfigError {
     ConfigError::Value { field, problem: problem.into() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn folder_with(file: &str) -> (tempfile::TempDir, ServeFlags) {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        std::fs::write(folder.path().join(FILE_NAME), file).expect("a file can be written");
-        let data_dir = Some(folder.path().to_owned());
-        let flags = ServeFlags { folder: FolderFlags { config: None, data_dir }, ..ServeFlags::default() };
-        (folder, flags)
-    }
-
-    #[test]
-    fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
-        let (_folder, mut flags) = folder_with("instances = 3\ndrain_seconds = 7\n");
-        flags.drain_seconds = Some(9);
-        let config = Config::load(&flags).expect("it is valid");
-        assert_eq!((config.instances, config.drain_seconds), (3, 9));
-        assert_eq!(config.idle_timeout_seconds, 1_800);
-    }
-
-    #[test]
-    fn an_unknown_name_is_refused_and_named() {
-        let (_folder, flags) = folder_with("instnces = 3\n");
-        let message = Config::load(&flags).expect_err("the name is wrong").to_string();
-        assert!(message.contains("instnces"), "{message}");
-    }
-
-    #[test]
-    fn a_value_out_of_its_range_is_refused_with_the_range() {
-        let (_folder, flags) = folder_with("instances = 65\n");
-        let message = Config::load(&flags).expect_err("it is too many").to_string();
-        assert_eq!(message, "instances: 65 is not between 0 and 64");
-    }
-
-    #[test]
-    fn a_named_file_that_is_not_there_is_an_error() {
-        let (folder, mut flags) = folder_with("");
-        flags.folder.config = Some(folder.path().join("other.toml"));
-        assert!(matches!(Config::load(&flags), Err(ConfigError::File { .. })));
-    }
-
-    #[test]
-    fn c03_an_open_address_needs_declared_tls() {
-        for open in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80", "[::ffff:127.0.0.1]:0"] {
-            let (_folder, mut flags) = folder_with("");
-            flags.listen = Some(open.parse().expect("an address"));
-            assert!(matches!(Config::load(&flags), Err(ConfigError::OpenBind(_))), "{open}");
-            flags.tls_terminated = Some(true);
-            assert!(Config::load(&flags).is_ok(), "{open}");
-        }
-        for closed in ["127.0.0.1:0", "127.8.9.1:0", "[::1]:0"] {
-            let (_folder, mut flags) = folder_with("");
-            flags.listen = Some(closed.parse().expect("an address"));
-            assert!(Config::load(&flags).is_ok(), "{closed}");
-        }
-    }
-
-    #[test]
-    fn the_printed_configuration_holds_no_key_of_the_collector() {
-        let url = "https://user:s3cret@collector.example/base?api_key=s3cret".parse().ok();
-        let printed = Config { otlp_endpoint: url, ..Config::default() }.printable();
-        assert!(printed.contains("collector.example"), "{printed}");
-        assert!(!printed.contains("s3cret") && !printed.contains("user"), "{printed}");
-    }
 }

@@ -34,7 +34,7 @@ const SECRET_PARAMETERS: &[&str] = &[
 ];
 
 /// What every token of ours begins with.
-const TOKEN_PREFIX: &str = "bst_";
+pub(crate) const TOKEN_PREFIX: &str = "bst_";
 
 /// The token of a request: `Authorization: Bearer …`, once.
 ///

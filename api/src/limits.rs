@@ -92,25 +92,40 @@ pub struct HttpConfigError {
 }
 
 impl HttpConfig {
+    /// Every whole number, with the least and the most that it may be; in the order in which they are checked.
+    pub(crate) const RANGES: [(&str, u64, u64); 11] = [
+        ("body_bytes_max", 1_024, 16 * 1024 * 1024),
+        ("header_bytes_max", 1_024, 64 * 1024),
+        ("uri_bytes_max", 256, 32 * 1024),
+        ("rate_per_second", 1, 1_000_000),
+        ("burst", 1, 1_000_000),
+        ("failures_per_minute", 1, 100_000),
+        ("streams_per_principal_max", 1, 10_000),
+        ("stream_stall_seconds", 1, 600),
+        ("heartbeat_seconds", 1, 300),
+        ("request_timeout_seconds", 1, 600),
+        ("view_wait_ms", 1, 60_000),
+    ];
+
     /// Whether every field is in its range; ask before [`crate::http::router`].
     ///
     /// # Errors
     /// The first field that is not.
     pub fn validate(&self) -> Result<(), HttpConfigError> {
-        let ranges = [
-            ("body_bytes_max", self.body_bytes_max as u64, 1_024, 16 * 1024 * 1024),
-            ("header_bytes_max", self.header_bytes_max as u64, 1_024, 64 * 1024),
-            ("uri_bytes_max", self.uri_bytes_max as u64, 256, 32 * 1024),
-            ("rate_per_second", self.rate_per_second.into(), 1, 1_000_000),
-            ("burst", self.burst.into(), 1, 1_000_000),
-            ("failures_per_minute", self.failures_per_minute.into(), 1, 100_000),
-            ("streams_per_principal_max", self.streams_per_principal_max.into(), 1, 10_000),
-            ("stream_stall_seconds", self.stream_stall_seconds, 1, 600),
-            ("heartbeat_seconds", self.heartbeat_seconds, 1, 300),
-            ("request_timeout_seconds", self.request_timeout_seconds, 1, 600),
-            ("view_wait_ms", self.view_wait_ms, 1, 60_000),
+        let numbers = [
+            self.body_bytes_max as u64,
+            self.header_bytes_max as u64,
+            self.uri_bytes_max as u64,
+            self.rate_per_second.into(),
+            self.burst.into(),
+            self.failures_per_minute.into(),
+            self.streams_per_principal_max.into(),
+            self.stream_stall_seconds,
+            self.heartbeat_seconds,
+            self.request_timeout_seconds,
+            self.view_wait_ms,
         ];
-        for (field, value, least, most) in ranges {
+        for ((field, least, most), value) in Self::RANGES.into_iter().zip(numbers) {
             if !(least..=most).contains(&value) {
                 return Err(HttpConfigError { field, wanted: format!("from {least} to {most}") });
             }

@@ -16,8 +16,8 @@ use actors::{
 };
 use anyhow::{Result, bail};
 use eventlog::{
-    Append, Appended, EventLog, Metadata, Position, Principal, ReadError, Role, Sensitive, Sequence,
-    StreamId, Timestamp, TraceId,
+    Append, Appended, Event, EventLog, Metadata, Position, Principal, ReadError, Role, Sensitive, Sequence,
+    StreamId, Timestamp, TraceId, WorkspaceEvent,
     id::{BootId, CommandId, OwnerId, TokenId, WorkspaceId},
     log::Events,
     segment::{OpenError, OpenOptions, SegmentLog, SegmentReader},
@@ -57,16 +57,31 @@ pub fn open_log(config: &Config, known_position: Position) -> Result<SegmentLog,
     })
 }
 
+/// Where the log of a data folder ends, as far as whole batches lie there. Reads its last segment only.
+///
+/// # Errors
+/// As [`read_events`], or the segment can not be read.
+pub fn head(config: &Config) -> Result<Position> {
+    // Nobody is at the end of that: the last segment is opened, and nothing of it is told.
+    let mut reader = SegmentReader::open_at(&existing_log(config)?, Position(u64::MAX))?;
+    while reader.next_batch()?.is_some() {}
+    Ok(Position(reader.read_to().0 - 1))
+}
+
+fn existing_log(config: &Config) -> Result<PathBuf> {
+    let folder = log_folder(&config.data_dir);
+    if !folder.is_dir() {
+        bail!("there is no log in {} (is --data-dir right?)", config.data_dir.display());
+    }
+    Ok(folder)
+}
+
 /// The events of a data folder from a position on, read beside whoever writes there; with `follow`, also what comes.
 ///
 /// # Errors
 /// There is no log in this folder, or its segments do not join.
 pub fn read_events(config: &Config, from: Position, follow: bool) -> Result<Events> {
-    let folder = log_folder(&config.data_dir);
-    if !folder.is_dir() {
-        bail!("there is no log in {} (is --data-dir right?)", config.data_dir.display());
-    }
-    let mut reader = SegmentReader::open_at(&folder, from)?;
+    let mut reader = SegmentReader::open_at(&existing_log(config)?, from)?;
     let (sender, receiver) = tokio::sync::mpsc::channel(BATCHES_AHEAD);
     // The disk blocks, so it has a thread of its own; it ends when nobody listens any more.
     std::thread::Builder::new().name("replay".to_owned()).spawn(move || {
@@ -99,7 +114,7 @@ fn events_of(
     }
 }
 
-/// The tokens of a Workspace, as the API lists them; never their text or hash. Reads only.
+/// The tokens of a Workspace, as the API lists them, the newest first; never their text or hash. Reads only.
 ///
 /// # Errors
 /// As [`read_events`], or the log can not be read to its end.
@@ -107,16 +122,21 @@ pub async fn read_tokens(config: &Config, workspace: &WorkspaceId) -> Result<Vec
     let stream = StreamId::Workspace(workspace.clone());
     let mut events = read_events(config, Position(1), false)?;
     let mut state = WorkspaceState::Absent(workspace.clone());
+    let mut issued = Vec::new();
     while let Some(event) = events.next().await {
         let event = event?;
         if event.stream == stream {
+            if let Event::Workspace(WorkspaceEvent::TokenIssued { token, .. }) = &event.event {
+                issued.push(*token);
+            }
             state = workspace::evolve_recorded(state, &event);
         }
     }
     let Some(found) = state.workspace() else {
         bail!("there is no Workspace {workspace}");
     };
-    let listed = found.tokens.iter().map(|(id, token)| {
+    // The order of the log, backwards: as the server lists them.
+    let listed = issued.iter().rev().filter_map(|id| found.tokens.get_key_value(id)).map(|(id, token)| {
         json!({
             "token_id": id,
             "workspace_id": workspace,
@@ -129,6 +149,46 @@ pub async fn read_tokens(config: &Config, workspace: &WorkspaceId) -> Result<Vec
         })
     });
     Ok(listed.collect())
+}
+
+/// What the token in the operator's file is worth, as the log tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenState {
+    /// It opens the server.
+    Valid,
+    /// It was revoked.
+    Revoked,
+    /// Its time is over.
+    Expired,
+    /// The log knows no such token.
+    Unknown,
+}
+
+/// Looks a token up by its text, in every Workspace. Reads only.
+///
+/// # Errors
+/// As [`read_events`], or the log can not be read to its end.
+pub async fn token_state(config: &Config, text: &Sensitive<String>) -> Result<TokenState> {
+    let wanted = tokens::hash(text);
+    let mut events = read_events(config, Position(1), false)?;
+    let mut found: Option<TokenId> = None;
+    let mut state = TokenState::Unknown;
+    while let Some(event) = events.next().await {
+        match event?.event {
+            Event::Workspace(WorkspaceEvent::TokenIssued { token, hash, expires_at, .. })
+                if hash == wanted =>
+            {
+                found = Some(token);
+                let is_over = expires_at.is_some_and(|end| end <= SystemClock.now());
+                state = if is_over { TokenState::Expired } else { TokenState::Valid };
+            }
+            Event::Workspace(WorkspaceEvent::TokenRevoked { token }) if found == Some(token) => {
+                state = TokenState::Revoked;
+            }
+            _ => {}
+        }
+    }
+    Ok(state)
 }
 
 /// A data folder that we hold while no server does.
@@ -144,9 +204,7 @@ impl Offline {
     /// # Errors
     /// A server runs on it, it does not exist, or its log is damaged.
     pub fn open(config: &Config) -> Result<Self> {
-        if !log_folder(&config.data_dir).is_dir() {
-            bail!("there is no log in {} (is --data-dir right?)", config.data_dir.display());
-        }
+        existing_log(config)?;
         let log = match open_log(config, Position::ZERO) {
             Err(OpenError::Locked(_)) => bail!(
                 "a server runs on {}: stop it first (or, if it is just starting, wait until it answers)",

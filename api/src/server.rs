@@ -22,7 +22,7 @@ use std::{
 use actors::{Spaces, spaces::Parts};
 use anyhow::anyhow;
 use eventlog::{
-    EventLog, Position,
+    EventLog, Position, Sensitive,
     segment::{OpenError, SegmentLog, verify},
 };
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -30,7 +30,7 @@ use projections::{Projector, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 use crate::{
     config::Config,
@@ -59,6 +59,12 @@ pub struct ServerRecord {
 /// Why the server did not start. Nothing runs, and nothing was lost.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// The browser that the operator named is not there; another one would be a silent fall-back.
+    #[error(
+        "{0}, named as the Chromium program, is not there or is no program: correct --chromium (or the setting \
+         `chromium`), or leave it out to have one looked for in the usual places"
+    )]
+    NamedBrowser(PathBuf),
     /// The data folder can not be made or written to.
     #[error(
         "the data folder {path} can not be used: give it to the user that the server runs as, or name another one \
@@ -128,6 +134,9 @@ pub struct Server {
 /// # Errors
 /// [`StartError`]: each says what to do.
 pub async fn start(config: Config, metrics: PrometheusHandle) -> Result<Server, StartError> {
+    if let Some(named) = missing_browser(&config) {
+        return Err(StartError::NamedBrowser(named.to_owned()));
+    }
     let data_dir = prepare_folder(&config.data_dir)?;
     let store = open_views(&views_file(&data_dir)).await?;
     let log = Arc::new(open(&config, store.views().checkpoint()).await?);
@@ -140,6 +149,9 @@ pub async fn start(config: Config, metrics: PrometheusHandle) -> Result<Server, 
     let projector_stopping = CancellationToken::new();
     let projector = tokio::spawn(projector.run(projector_stopping.clone()));
     let first_start = first_start::is_owed(&data_dir, log.as_ref())?;
+    if first_start {
+        info!(data_dir = %data_dir.display(), "First start: new data folder.");
+    }
     let parts = Parts::new(Arc::clone(&shared), data_dir.clone(), config.actors())?;
     let spaces = Spaces::start(parts).await?;
     let new_token_file = if first_start {
@@ -184,6 +196,12 @@ impl Server {
     #[must_use]
     pub fn address(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// The data folder, in full.
+    #[must_use]
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
     }
 
     /// The operator's token, if this was the first start.
@@ -232,6 +250,19 @@ impl Server {
         write_private(&self.data_dir, SERVER_FILE, &text)
             .map_err(|source| StartError::Folder { path: self.data_dir.clone(), source })
     }
+}
+
+/// The operator's token, as its file holds it.
+#[must_use]
+pub fn operator_token(data_dir: &Path) -> Option<Sensitive<String>> {
+    let text = fs::read_to_string(data_dir.join(OPERATOR_TOKEN_FILE)).ok()?;
+    Some(Sensitive::new(text.trim().to_owned()))
+}
+
+/// The browser that the configuration names, if there is none in that place.
+#[must_use]
+pub fn missing_browser(config: &Config) -> Option<&Path> {
+    config.chromium.as_deref().filter(|named| actors::runtime::find_executable(Some(named)).is_err())
 }
 
 /// How many events the log of a data folder holds, if it has one; checks every byte of it, without its lock.

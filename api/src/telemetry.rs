@@ -3,6 +3,8 @@
 //! Every request has a trace id, with or without a collector: the id in an event is the id of its request. What may
 //! reach a span, a metric or a line is ruled by type (`Redacted`), not here; here only the ends of the wires are joined.
 
+mod collector;
+
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
@@ -73,6 +75,9 @@ impl Telemetry {
         let lines = lines.with_filter(quiet(filter(&config.log_filter)));
         tracing_subscriber::registry().with(traces).with(lines).try_init()?;
         let metrics = PrometheusBuilder::new().set_buckets(&LATENCY_BOUNDS_SECONDS)?.install_recorder()?;
+        if config.otlp_endpoint.is_some() {
+            collector::describe();
+        }
         Ok(Self { provider, metrics })
     }
 
@@ -106,7 +111,7 @@ fn tracer_provider(endpoint: Option<&Url>) -> Result<SdkTracerProvider, Telemetr
         .with_endpoint(traces_url(endpoint))
         .with_timeout(EXPORT_TIMEOUT)
         .build()?;
-    Ok(builder.with_batch_exporter(exporter).build())
+    Ok(builder.with_span_processor(collector::processor(exporter)).build())
 }
 
 /// OTLP 1.0, section "OTLP/HTTP request": the base URL and `/v1/traces`, unless it is already there.

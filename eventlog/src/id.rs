@@ -20,8 +20,18 @@ pub enum ParseIdError {
     #[error("not an id of the form {0}…")]
     Form(&'static str),
     /// A caller-chosen name is empty, too long, or has a character outside its alphabet.
-    #[error("not a valid {0}")]
-    Name(&'static str),
+    #[error("not a valid {what}: it has 1 to {bytes_max} {alphabet}")]
+    Name {
+        /// What it should name.
+        what: &'static str,
+        /// The longest such name, in bytes.
+        bytes_max: usize,
+        /// What it is made of, in words.
+        alphabet: &'static str,
+    },
+    /// No stream is named so.
+    #[error("not the name of a stream")]
+    Stream,
 }
 
 fn encode(uuid: Uuid) -> String {
@@ -175,7 +185,7 @@ uuid_id! {
 }
 
 macro_rules! name {
-    ($($(#[$doc:meta])* $name:ident($what:literal, $max:literal, $allowed:expr);)*) => {$(
+    ($($(#[$doc:meta])* $name:ident($what:literal, $max:literal, $allowed:expr, $alphabet:expr);)*) => {$(
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         pub struct $name(std::sync::Arc<str>);
@@ -197,7 +207,7 @@ macro_rules! name {
             fn from_str(text: &str) -> Result<Self, ParseIdError> {
                 let allowed: fn(char) -> bool = $allowed;
                 if text.is_empty() || text.len() > $max || !text.chars().all(allowed) {
-                    return Err(ParseIdError::Name($what));
+                    return Err(ParseIdError::Name { what: $what, bytes_max: $max, alphabet: $alphabet });
                 }
                 Ok(Self(text.into()))
             }
@@ -241,17 +251,21 @@ fn is_printable(letter: char) -> bool {
     !letter.is_control()
 }
 
+const SLUG: &str = "ASCII letters, digits, `-`, `_` and `.`";
+const GRAPHIC: &str = "ASCII characters without spaces and controls";
+const PRINTABLE: &str = "bytes without control characters";
+
 name! {
     /// The tenancy boundary. A slug that its operator chose.
-    WorkspaceId("workspace id", 64, is_slug);
+    WorkspaceId("workspace id", 64, is_slug, SLUG);
     /// Who a Space belongs to, or who calls; opaque to the server.
-    OwnerId("owner id", 128, |letter| letter.is_ascii_graphic());
+    OwnerId("owner id", 128, |letter| letter.is_ascii_graphic(), GRAPHIC);
     /// A client's own id of one submit, for idempotency.
-    RequestId("request id", 64, is_printable);
+    RequestId("request id", 64, is_printable, PRINTABLE);
     /// A capability's name, as in the catalogue.
-    CapabilityName("capability name", 255, |letter| letter.is_ascii_graphic());
+    CapabilityName("capability name", 255, |letter| letter.is_ascii_graphic(), GRAPHIC);
     /// A display name for people.
-    DisplayName("name", 128, is_printable);
+    DisplayName("name", 128, is_printable, PRINTABLE);
 }
 
 #[cfg(test)]
@@ -285,5 +299,17 @@ mod tests {
             assert!(bad.parse::<WorkspaceId>().is_err(), "{bad:?}");
         }
         assert!("line\nbreak".parse::<RequestId>().is_err());
+    }
+
+    #[test]
+    fn a_refused_name_is_told_its_rule_and_not_quoted() {
+        let refused = |said: Result<(), ParseIdError>| said.expect_err("it is no such name").to_string();
+        assert_eq!(
+            refused("Team 2".parse::<WorkspaceId>().map(drop)),
+            "not a valid workspace id: it has 1 to 64 ASCII letters, digits, `-`, `_` and `.`"
+        );
+        let owner = refused("two words".parse::<OwnerId>().map(drop));
+        assert!(owner.contains("1 to 128") && owner.contains("without spaces"), "{owner}");
+        assert!(!owner.contains("two"), "{owner}");
     }
 }

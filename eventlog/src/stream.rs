@@ -65,7 +65,7 @@ impl StreamId {
     /// # Errors
     /// [`ParseIdError`]: no stream has this form.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ParseIdError> {
-        let bad = ParseIdError::Name("stream id");
+        let bad = ParseIdError::Stream;
         let (kind, id) = bytes.split_first().ok_or(bad)?;
         match kind {
             1 => Uuid::from_slice(id).map(|uuid| Self::Space(SpaceId::from_uuid(uuid))).map_err(|_| bad),
@@ -99,7 +99,7 @@ impl FromStr for StreamId {
             Some(("instance", id)) => id.parse().map(Self::Instance),
             Some(("workspace", id)) => id.parse().map(Self::Workspace),
             None if text == "server" => Ok(Self::Server),
-            _ => Err(ParseIdError::Name("stream id")),
+            _ => Err(ParseIdError::Stream),
         }
     }
 }

@@ -113,19 +113,35 @@ impl Program {
     /// # Panics
     /// When it can not be started at all.
     pub fn start<A: Into<OsString>>(args: impl IntoIterator<Item = A>, env: &[(String, String)]) -> Self {
+        Self::spawn(args, env, Stdio::piped())
+    }
+
+    /// Starts it with a standard output that nobody reads: as after the end of `| head -1`.
+    ///
+    /// # Panics
+    /// When it can not be started at all.
+    pub fn unread<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> Self {
+        let (reader, writer) = std::io::pipe().expect("a pipe can be made");
+        drop(reader);
+        Self::spawn(args, &[], writer.into())
+    }
+
+    fn spawn<A: Into<OsString>>(
+        args: impl IntoIterator<Item = A>,
+        env: &[(String, String)],
+        output: Stdio,
+    ) -> Self {
         let mut command = Command::new(binary());
         command.args(args.into_iter().map(Into::into));
         for (name, _) in env::vars_os().filter(|(name, _)| is_setting(name)) {
             command.env_remove(name);
         }
         command.envs(env.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let (stdout, stderr) = (Arc::<Output>::default(), Arc::<Output>::default());
-        let readers = vec![
-            Arc::clone(&stdout).drain(child.stdout.take().expect("stdout is piped")),
-            Arc::clone(&stderr).drain(child.stderr.take().expect("stderr is piped")),
-        ];
+        let mut readers = Vec::from_iter(child.stdout.take().map(|output| Arc::clone(&stdout).drain(output)));
+        readers.push(Arc::clone(&stderr).drain(child.stderr.take().expect("stderr is piped")));
         Self { child, stdout, stderr, readers }
     }
 
@@ -180,6 +196,11 @@ impl Program {
         let pid = i32::try_from(self.child.id()).expect("a pid fits");
         // One that has ended since can't be told anything.
         let _ = kill(Pid::from_raw(pid), signal);
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
     }
 
     /// Waits for its end.

@@ -160,16 +160,39 @@ impl Server {
         self.keep(&exit);
     }
 
+    /// Sends it a signal, and does not wait.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn signal(&self, signal: Signal) {
+        self.program.as_ref().expect("it runs").signal(signal);
+    }
+
+    /// Whether it has ended by itself.
+    ///
+    /// # Panics
+    /// When it was ended through here.
+    pub fn has_ended(&mut self) -> bool {
+        self.program.as_mut().expect("it runs").has_ended()
+    }
+
+    /// Waits for its end, which somebody else brings about.
+    ///
+    /// # Panics
+    /// When it does not run, or does not end in a minute.
+    pub fn ended(&mut self) -> Exit {
+        let exit = self.program.take().expect("it runs").exit_within(Duration::from_secs(60));
+        self.keep(&exit);
+        exit
+    }
+
     /// Asks it to drain and end, and waits for that.
     ///
     /// # Panics
     /// When it does not run, or does not end in a minute.
     pub fn sigterm(&mut self) -> Exit {
-        let program = self.program.take().expect("it runs");
-        program.signal(Signal::SIGTERM);
-        let exit = program.exit_within(Duration::from_secs(60));
-        self.keep(&exit);
-        exit
+        self.signal(Signal::SIGTERM);
+        self.ended()
     }
 
     fn keep(&mut self, exit: &Exit) {

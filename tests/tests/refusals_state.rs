@@ -85,7 +85,8 @@ async fn a_binding_lets_a_workspace_in_and_its_end_keeps_it_out() {
 
 #[tokio::test]
 async fn a_runtime_that_can_not_start_is_503_and_the_refusal_is_recorded() {
-    let server = Server::start(ServerOptions::default().arg("--chromium").arg("/nonexistent/chromium"));
+    // A program, so that the server starts with it, but no browser.
+    let server = Server::start(ServerOptions::default().arg("--chromium").arg("/usr/bin/true"));
     let operator = server.operator();
     let instance = operator.chromium_instance(&["default"], &[]).await;
     let space = operator.open(&SpaceRequest::new("default", &instance)).await;
@@ -104,7 +105,7 @@ async fn a_runtime_that_can_not_start_is_503_and_the_refusal_is_recorded() {
     assert_eq!(tasks[0]["error"]["code"], "runtime_not_ready");
     assert!(details.contains(tasks[0]["task_id"].as_str().expect("an id")), "the error names it: {details}");
     assert!(!space.kinds().await.contains(&"started".to_owned()));
-    assert!(!answer.text().contains("/nonexistent"), "no path is told: {}", answer.text());
+    assert!(!answer.text().contains("/usr/bin"), "no path is told: {}", answer.text());
     space.close().await.expect(200);
     space.becomes("closed").await;
 }

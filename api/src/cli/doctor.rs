@@ -9,8 +9,17 @@ use std::{
 
 use anyhow::Result;
 
-use super::{block_on, client::Client, print};
-use crate::config::{Config, ServeFlags};
+use super::{
+    block_on,
+    client::{Client, how_to_get_in},
+    output::Output,
+    print,
+};
+use crate::{
+    config::{Config, ServeFlags},
+    offline::{TokenState, token_state},
+    server::{OPERATOR_TOKEN_FILE, missing_browser, operator_token},
+};
 
 pub(super) const HELP: &str = "\
 Takes the flags of `serve`, so that it checks what that command line would meet. Changes nothing.
@@ -21,7 +30,7 @@ const SHARED_MEMORY_MIB_WANTED: u64 = 64;
 /// What a check came to.
 enum Finding {
     Ok(String),
-    Warn(String, &'static str),
+    Warn(String, String),
     Fail(String, String),
 }
 
@@ -30,34 +39,35 @@ use Finding::{Fail, Ok as Good, Warn};
 /// Checks, prints, and fails if something would stop a server.
 pub(super) fn doctor(flags: &ServeFlags) -> Result<ExitCode> {
     let config = Config::load(flags)?;
-    let running = block_on(Client::of_running(&config.data_dir));
-    let is_running = matches!(&running, Ok(Some(_)) | Err(_));
     let findings = [
         ("data folder", data_folder(&config.data_dir)),
         ("path to it", path_for_browsers(&config.data_dir)),
         ("disk space", disk_space(&config)),
         ("log", log(&config.data_dir)),
-        ("port", port(&config, is_running)),
+        ("operator token", own_token(&config)),
+        ("server", server(&config)),
         ("user", user(&config)),
         ("browser", browser(&config)),
         ("sandbox", sandbox(&config)),
         ("shared memory", shared_memory()),
     ];
+    let mut output = Output::new();
     let mut failed = false;
     for (name, finding) in findings {
         let (word, said, advice) = match finding {
             Good(said) => ("ok", said, String::new()),
-            Warn(said, advice) => ("warn", said, advice.to_owned()),
+            Warn(said, advice) => ("warn", said, advice),
             Fail(said, advice) => {
                 failed = true;
                 ("FAIL", said, advice)
             }
         };
-        println!("{word:<5} {name:<14} {}", print::escaped(&said));
+        output.write(&format!("{word:<5} {name:<14} {}\n", print::escaped(&said)))?;
         if !advice.is_empty() {
-            println!("{:<20} {}", "", print::escaped(&advice));
+            output.write(&format!("{:<20} {}\n", "", print::escaped(&advice)))?;
         }
     }
+    output.flush()?;
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -114,7 +124,7 @@ fn path_for_browsers(folder: &Path) -> Finding {
 fn disk_space(config: &Config) -> Finding {
     let folder = nearest_existing(&config.data_dir);
     let Some(free_mib) = free_mib(&folder) else {
-        return Warn(format!("{} does not tell", folder.display()), "look with df");
+        return Warn(format!("{} does not tell", folder.display()), "look with df".to_owned());
     };
     if free_mib < config.free_space_min_mib {
         return Fail(
@@ -136,14 +146,56 @@ fn log(folder: &Path) -> Finding {
     }
 }
 
-fn port(config: &Config, is_running: bool) -> Finding {
-    if is_running {
-        return Good("a server is running on this data folder and answers".to_owned());
+/// The token that the other commands show to a running server.
+fn own_token(config: &Config) -> Finding {
+    let file = config.data_dir.join(OPERATOR_TOKEN_FILE);
+    if !crate::offline::log_folder(&config.data_dir).is_dir() {
+        return Good("none yet; the first start makes it".to_owned());
     }
+    let Some(token) = operator_token(&config.data_dir) else {
+        return Warn(format!("{} can not be read", file.display()), how_to_get_in(&config.data_dir));
+    };
+    let worth = match block_on(token_state(config, &token)) {
+        Ok(TokenState::Valid) if is_open_to_others(&file) => {
+            let advice = format!("chmod 600 {}; whoever has read it holds the server", file.display());
+            return Warn(format!("{} can be read by others", file.display()), advice);
+        }
+        Ok(TokenState::Valid) => return Good(format!("{} is valid", file.display())),
+        Ok(TokenState::Revoked) => "was revoked",
+        Ok(TokenState::Expired) => "has expired",
+        Ok(TokenState::Unknown) => "is not of this data folder",
+        // The line about the log says why.
+        Err(_) => return Warn("the log does not tell".to_owned(), String::new()),
+    };
+    let said = format!("the token in {} {worth}: no command can ask a running server", file.display());
+    Warn(said, how_to_get_in(&config.data_dir))
+}
+
+fn is_open_to_others(file: &Path) -> bool {
+    file.metadata().is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+}
+
+fn server(config: &Config) -> Finding {
+    let running = block_on(async {
+        let Some(client) = Client::of_running(&config.data_dir).await? else { return Ok(None) };
+        Ok(Some(client.is_draining().await))
+    });
+    match running {
+        Ok(Some(true)) => Warn(
+            "a server is running on this data folder and draining: it takes no new work".to_owned(),
+            "SIGTERM or Ctrl-C ends it; then start it again".to_owned(),
+        ),
+        Ok(Some(false)) => Good("one is running on this data folder and takes work".to_owned()),
+        Ok(None) => port(config),
+        Err(error) => Warn(format!("it can not be told whether one is running: {error:#}"), String::new()),
+    }
+}
+
+fn port(config: &Config) -> Finding {
     match TcpListener::bind(config.listen) {
-        Ok(_) => Good(format!("{} is free", config.listen)),
+        Ok(_) => Good(format!("none is running on this data folder; port {} is free", config.listen)),
         Err(error) => Fail(
-            format!("{}: {error}", config.listen),
+            format!("port {}: {error}", config.listen),
             "end what listens there, or take another one with --listen (port 0 = any free one)".to_owned(),
         ),
     }
@@ -156,11 +208,19 @@ fn user(config: &Config) -> Finding {
     let uid = rustix::process::getuid().as_raw();
     Warn(
         format!("user {uid}; all browsers run as this same user"),
-        "as root the server gives each Space a user of its own, which keeps browsers apart more strictly",
+        "as root the server gives each Space a user of its own, which keeps browsers apart more strictly"
+            .to_owned(),
     )
 }
 
 fn browser(config: &Config) -> Finding {
+    if let Some(named) = missing_browser(config) {
+        return Fail(
+            format!("{}, named as the Chromium program, is not there or is no program", named.display()),
+            "correct --chromium (or the setting `chromium`), or leave it out to have one looked for"
+                .to_owned(),
+        );
+    }
     let advice = || "install one: apt-get install chromium; or name it with --chromium PATH".to_owned();
     let program = match actors::runtime::find_executable(config.chromium.as_deref()) {
         Ok(program) => program,
@@ -197,7 +257,7 @@ fn sandbox(config: &Config) -> Finding {
         None => Good("user namespaces are there; Chromium's sandbox is on".to_owned()),
         Some((path, _, _)) if config.allow_no_sandbox => Warn(
             format!("{path} turns user namespaces off; browsers run without a sandbox"),
-            "only for pages you trust",
+            "only for pages you trust".to_owned(),
         ),
         Some((path, _, remedy)) => Fail(
             format!("{path} turns user namespaces off, and Chromium's sandbox needs them"),
@@ -209,8 +269,11 @@ fn sandbox(config: &Config) -> Finding {
 fn shared_memory() -> Finding {
     match rustix::fs::statvfs("/dev/shm").map(|found| found.f_blocks * found.f_frsize / 1_048_576) {
         Ok(mib) if mib >= SHARED_MEMORY_MIB_WANTED => Good(format!("/dev/shm has {mib} MiB")),
-        Ok(mib) => Warn(format!("/dev/shm has {mib} MiB"), "pages may crash; in a container: --shm-size=1g"),
-        Err(_) => Warn("/dev/shm is not there".to_owned(), "pages may crash; mount a tmpfs there"),
+        Ok(mib) => Warn(
+            format!("/dev/shm has {mib} MiB"),
+            "pages may crash; in a container: --shm-size=1g".to_owned(),
+        ),
+        Err(_) => Warn("/dev/shm is not there".to_owned(), "pages may crash; mount a tmpfs there".to_owned()),
     }
 }
 

@@ -1,18 +1,25 @@
 //! The program `browserspace` as a person types it: one file per command, errors printed once, here.
 
+// A `println!` panics when its reader has gone; `output` is the one way to the standard output.
+#![deny(clippy::print_stdout)]
+
 mod client;
 mod doctor;
+mod output;
 mod print;
 mod rebuild;
 mod replay;
 mod serve;
 mod token;
 
-use std::process::ExitCode;
+use std::{ffi::OsString, io::Write, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{ConfigError, ServeFlags};
+use crate::{
+    config::{ConfigError, ServeFlags},
+    identity::TOKEN_PREFIX,
+};
 
 /// The command line or the configuration is wrong; nothing was tried.
 const EXIT_USAGE: u8 = 2;
@@ -59,7 +66,12 @@ enum Command {
 /// Runs what the command line asks.
 #[must_use]
 pub fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => return misunderstood(&error, &arguments),
+    };
+    let outcome = match cli.command {
         Command::Serve(flags) => serve::serve(&flags),
         Command::Replay(options) => replay::replay(&options),
         Command::Token(options) => token::token(&options),
@@ -68,18 +80,42 @@ pub fn main() -> ExitCode {
     };
     match outcome {
         Ok(code) => code,
-        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if output::is_reader_gone(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("browserspace: {}", print::escaped(&format!("{error:#}")));
+            say(&format!("browserspace: {}\n", print::escaped(&format!("{error:#}"))));
             let usage = error.downcast_ref::<ConfigError>().is_some();
             if usage { ExitCode::from(EXIT_USAGE) } else { ExitCode::FAILURE }
         }
     }
 }
 
-/// Whether the reader of our output has gone, as `head` does: that is no failure of ours.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+/// To the standard error, which may be closed: then there is nobody to tell.
+fn say(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Help, version, or a command line that makes no sense: prints what clap says of it, but never a secret of ours.
+fn misunderstood(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    let secrets: Vec<String> = arguments.iter().filter_map(secret_in).collect();
+    if secrets.is_empty() {
+        // Whoever does not read it to its end has read enough.
+        let _ = error.print();
+    } else {
+        let said = error.render().to_string();
+        let masked = secrets.iter().fold(said, |said, secret| said.replace(secret, "bst_…"));
+        say(&format!(
+            "{masked}\nThat is a token's text, and a command line may be seen by others. Commands take a token's id \
+             (tok_…): see `browserspace token list`.\n"
+        ));
+    }
+    u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+/// The text of a token in an argument.
+fn secret_in(argument: &OsString) -> Option<String> {
+    let text = argument.to_string_lossy();
+    let from = text.find(TOKEN_PREFIX)?;
+    Some(text[from..].to_owned())
 }
 
 /// The async runtime of the commands that wait for something.

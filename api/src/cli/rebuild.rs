@@ -5,7 +5,7 @@ use std::{process::ExitCode, time::Instant};
 use anyhow::Result;
 use clap::Args;
 
-use super::block_on;
+use super::{block_on, output};
 use crate::{
     config::{Config, FolderFlags},
     offline::Offline,
@@ -32,6 +32,7 @@ pub(super) fn rebuild(options: &Options) -> Result<ExitCode> {
         offline.close().await;
         outcome
     })?;
-    println!("the views hold everything up to position {position} ({:.1} s)", begun.elapsed().as_secs_f64());
+    let took = begun.elapsed().as_secs_f64();
+    output::line(&format!("the views hold everything up to position {position} ({took:.1} s)"))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -11,14 +11,23 @@ use eventlog::{
 use serde_json::{Value, json};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
-use super::{block_on, client::Client, print};
+use super::{
+    block_on,
+    client::{Client, how_to_get_in},
+    output, print,
+};
 use crate::{
     config::{Config, FolderFlags},
-    offline::{Offline, read_tokens},
+    offline::{Offline, TokenState, read_tokens, token_state},
+    server::operator_token,
 };
 
 pub(super) const HELP: &str = "\
-While a server runs on the data folder it is asked, as its operator; otherwise the folder itself is changed.
+While a server runs on the data folder it is asked, as its operator, with the token in DIR/operator.token; otherwise
+the folder itself is changed. A list begins with the newest.
+
+Is that token lost or revoked? Whoever may write the folder gets in again, with the server stopped:
+  (umask 077; browserspace token create --role operator --all-workspaces --owner-id operator > DIR/operator.token)
 
 Examples:
   browserspace token create --role agent --workspace default --owner-id my-agent
@@ -79,7 +88,7 @@ struct Revoke {
     /// Of which Workspace
     #[arg(long, default_value = "default")]
     workspace: WorkspaceId,
-    /// Which: its id (tok_…), not its text
+    /// Which: its id (tok_…, see `token list`), not its text
     token: TokenId,
 }
 
@@ -115,18 +124,10 @@ pub(super) fn token(options: &Options) -> Result<ExitCode> {
             (Command::Create(create), None) => create_offline(&config, create).await,
             (Command::List(list), Some(client)) => list_running(&client, list).await,
             (Command::List(list), None) => {
-                print_tokens(&read_tokens(&config, &list.workspace).await?, list.json);
-                Ok(())
+                print_tokens(&read_tokens(&config, &list.workspace).await?, list.json)
             }
-            (Command::Revoke(revoke), Some(client)) => revoke_running(&client, revoke).await,
-            (Command::Revoke(revoke), None) => {
-                let offline = Offline::open(&config)?;
-                let outcome = offline.revoke_token(&revoke.workspace, revoke.token).await;
-                offline.close().await;
-                outcome?;
-                println!("{} is revoked", revoke.token);
-                Ok(())
-            }
+            (Command::Revoke(revoke), Some(client)) => revoke_running(&config, &client, revoke).await,
+            (Command::Revoke(revoke), None) => revoke_offline(&config, revoke).await,
         }
     })?;
     Ok(ExitCode::SUCCESS)
@@ -143,8 +144,7 @@ async fn create_running(client: &Client, create: &Create) -> Result<()> {
     let made = client.post(&format!("/workspaces/{}/tokens", create.workspace), &body).await?;
     let data = &made["data"];
     let token = data["token"].as_str().context("the server gave no token")?;
-    print_token(token, data["token_id"].as_str().unwrap_or("?"));
-    Ok(())
+    print_token(token, data["token_id"].as_str().unwrap_or("?"))
 }
 
 async fn create_offline(config: &Config, create: &Create) -> Result<()> {
@@ -161,8 +161,7 @@ async fn create_offline(config: &Config, create: &Create) -> Result<()> {
         .await;
     offline.close().await;
     let (id, token) = outcome?;
-    print_token(token.expose(), &id.to_string());
-    Ok(())
+    print_token(token.expose(), &id.to_string())
 }
 
 async fn list_running(client: &Client, list: &List) -> Result<()> {
@@ -177,31 +176,55 @@ async fn list_running(client: &Client, list: &List) -> Result<()> {
             None => break,
         }
     }
-    print_tokens(&tokens, list.json);
-    Ok(())
+    print_tokens(&tokens, list.json)
 }
 
-async fn revoke_running(client: &Client, revoke: &Revoke) -> Result<()> {
+async fn revoke_running(config: &Config, client: &Client, revoke: &Revoke) -> Result<()> {
     client
         .post(&format!("/workspaces/{}/tokens/{}/revoke", revoke.workspace, revoke.token), &json!({}))
         .await?;
-    println!("{} is revoked", revoke.token);
+    output::line(&format!("{} is revoked", revoke.token))?;
+    // We have just been let in with it, so if it opens nothing now, it was the one.
+    if !client.takes_our_token().await? {
+        warn_locked_out(config);
+    }
     Ok(())
 }
 
-/// The token alone on the standard output, so that a script can take it; what it is, beside it.
-fn print_token(token: &str, id: &str) {
-    println!("{token}");
-    eprintln!("{id}: keep this token now; it is shown this once and kept nowhere");
+async fn revoke_offline(config: &Config, revoke: &Revoke) -> Result<()> {
+    let offline = Offline::open(config)?;
+    let outcome = offline.revoke_token(&revoke.workspace, revoke.token).await;
+    offline.close().await;
+    outcome?;
+    output::line(&format!("{} is revoked", revoke.token))?;
+    let Some(own) = operator_token(&config.data_dir) else { return Ok(()) };
+    if token_state(config, &own).await? == TokenState::Revoked {
+        warn_locked_out(config);
+    }
+    Ok(())
 }
 
-fn print_tokens(tokens: &[Value], json: bool) {
+fn warn_locked_out(config: &Config) {
+    super::say(&format!(
+        "browserspace: the token in operator.token opens nothing any more, so no command can ask the running server. \
+         To get in again: {}\n",
+        how_to_get_in(&config.data_dir)
+    ));
+}
+
+/// The token alone on the standard output, so that a script can take it; what it is, beside it.
+fn print_token(token: &str, id: &str) -> Result<()> {
+    output::line(token)?;
+    super::say(&format!("{id}: keep this token now; it is shown this once and kept nowhere\n"));
+    Ok(())
+}
+
+fn print_tokens(tokens: &[Value], json: bool) -> Result<()> {
     if json {
-        tokens.iter().for_each(|token| println!("{token}"));
-        return;
+        return output::write(&tokens.iter().map(|token| format!("{token}\n")).collect::<String>());
     }
     let header = ["TOKEN", "ROLE", "OWNER", "SCOPE", "CREATED", "EXPIRES", "STATE"];
-    print!("{}", print::table(&header, &tokens.iter().map(row).collect::<Vec<_>>()));
+    output::write(&print::table(&header, &tokens.iter().map(row).collect::<Vec<_>>()))
 }
 
 fn row(token: &Value) -> Vec<String> {

@@ -47,7 +47,15 @@ pub(crate) struct Draining {
     draining: bool,
     /// Until when running tasks may go on, in seconds from now.
     deadline_seconds: u64,
+    /// What happens now, and what is left to the operator.
+    #[schema(
+        example = "no new work is taken, and every Space is closed; then the server answers reads until it is ended"
+    )]
+    message: &'static str,
 }
+
+const DRAIN_MESSAGE: &str = "no new work is taken, running tasks finish or are cancelled, and every Space is closed; the \
+                             server then stays up for reads until SIGTERM or Ctrl-C ends it";
 
 /// `GET /healthz`
 pub(crate) async fn healthz() -> Answer<Alive> {
@@ -99,5 +107,8 @@ pub(crate) async fn drain(
     fields.finish()?;
     // The drain goes on when the caller leaves; its end shows in `/readyz`, in the log, and in the program's own end.
     tokio::spawn(app.spaces.drain(Duration::from_secs(deadline_seconds)));
-    Ok(Answer::with(StatusCode::ACCEPTED, Draining { draining: true, deadline_seconds }))
+    Ok(Answer::with(
+        StatusCode::ACCEPTED,
+        Draining { draining: true, deadline_seconds, message: DRAIN_MESSAGE },
+    ))
 }

@@ -442,8 +442,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
         ..get("/api/v1/log", "Events", "log_events", Reply::Events, "Read the whole log")
     },
     Operation {
-        description: "For operators of every Workspace. No new Spaces or tasks; running tasks finish or are cancelled; every end \
-                      is recorded.",
+        description: "For operators of every Workspace. No new Spaces or tasks; running tasks finish or are cancelled by the \
+                      deadline; every Space is closed (`reason: drained`) and its browser ended; every end is recorded. The \
+                      server stays up for reads, is not ready (`/readyz`), and answers new work with 503 `shutting_down` \
+                      until SIGTERM or Ctrl-C ends it. An orderly stop does all this by itself; a crash keeps the Spaces, \
+                      and the next start goes on with them.",
         body: Some(("Drain", false)),
         answers: &[(202, "The drain has begun.")],
         ..post("/api/v1/server/drain", "Server", "drain_server", Reply::One("Draining"), "Drain the server")

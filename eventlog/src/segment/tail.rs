@@ -73,6 +73,12 @@ impl SegmentReader {
         self.next.max(self.from)
     }
 
+    /// The position after the last one that was read, told or not.
+    #[must_use]
+    pub const fn read_to(&self) -> Position {
+        self.next
+    }
+
     /// The events of the next batch; `None` if there is no whole one yet. Blocks on the disk.
     ///
     /// # Errors

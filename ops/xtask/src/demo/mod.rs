@@ -1,29 +1,30 @@
 //! `demo`: the main job on a real browser and a real page, each step shown as a person wants to read it.
 
 mod client;
+mod interrupt;
 mod server;
 mod shop;
 mod story;
 
 use std::{
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    path::{Path, PathBuf},
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
     time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+pub(crate) use self::interrupt::Interrupt;
 use self::{client::Client, server::Server, story::Story};
 use crate::{
     run::{run, target},
     setup,
 };
 
-const TICK: Duration = Duration::from_millis(200);
+const TICK: Duration = Duration::from_millis(100);
+const LOG_LINES_SHOWN: usize = 20;
 
 /// What `demo` can be told.
 #[derive(Debug, Args)]
@@ -36,14 +37,22 @@ pub(crate) struct Options {
 }
 
 /// Sets up, builds, starts, runs the job, and leaves the server running until Ctrl-C (or ends it with `--once`).
+///
+/// Ctrl-C at any moment ends it in order: nothing is left but the picture, if it was made.
 pub(crate) fn demo(options: &Options) -> Result<()> {
-    setup::chromium()?;
-    run("cargo", &["build", "--locked", "--package", "api"])?;
-    // Ctrl-C reaches the server as well; this program stays until the server has drained.
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
+    let interrupt = Interrupt::catch()?;
+    let outcome = run_all(options, &interrupt);
+    // Whatever else went wrong then, went wrong by it.
+    if outcome.is_err() {
+        interrupt.check()?;
     }
+    outcome
+}
+
+fn run_all(options: &Options, interrupt: &Interrupt) -> Result<()> {
+    setup::chromium()?;
+    let program = program()?;
+    interrupt.check()?;
     let (page, allowed, is_shop) = match &options.url {
         Some(url) => (url.clone(), host_of(url)?, false),
         None => {
@@ -51,30 +60,76 @@ pub(crate) fn demo(options: &Options) -> Result<()> {
             (format!("http://{shop}/"), shop.to_string(), true)
         }
     };
-    let mut server = Server::start()?;
-    let token = std::fs::read_to_string(server.token_file()).context("the operator's token is not there")?;
-    let client = Client::new(server.address(), token.trim());
+    let server = Server::start(&program, interrupt)?;
     println!("\nbrowserspace listens on {}", server.address());
     println!("The page: {page}");
     let picture = target().join("demo").join(if is_shop { "shop.png" } else { "page.png" });
-    let told = Story::new(&client, &interrupted).tell(&page, &allowed, is_shop, &picture);
-    if let Err(error) = told {
-        let log = std::fs::read_to_string(server.log()).unwrap_or_default();
-        let tail: Vec<&str> = log.lines().rev().take(20).collect();
-        eprintln!("\nThe last lines of the server's log:");
-        tail.iter().rev().for_each(|line| eprintln!("  {line}"));
-        return Err(error);
+    let told = tell(&server, interrupt, &page, &allowed, is_shop, &picture);
+    finish(server, told, options.once, interrupt)?;
+    println!("The server has stopped and its folder is gone. The picture stays: {}", shown(&picture));
+    Ok(())
+}
+
+/// The program to show: the one that `BROWSERSPACE_BIN` names, else a fresh build.
+fn program() -> Result<PathBuf> {
+    if let Some(named) = std::env::var_os("BROWSERSPACE_BIN") {
+        return Ok(PathBuf::from(named));
     }
-    if !options.once {
+    run("cargo", &["build", "--locked", "--package", "api"])?;
+    Ok(target().join("debug/browserspace"))
+}
+
+/// Tells the story on a thread of its own, so that Ctrl-C does not wait for the step that is under way.
+fn tell(
+    server: &Server,
+    interrupt: &Interrupt,
+    page: &str,
+    allowed: &str,
+    is_shop: bool,
+    picture: &Path,
+) -> Result<()> {
+    let token = std::fs::read_to_string(server.token_file()).context("the operator's token is not there")?;
+    let client = Client::new(server.address(), token.trim());
+    let story = Story::new(client, interrupt.clone());
+    let (page, allowed, picture) = (page.to_owned(), allowed.to_owned(), picture.to_owned());
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(story.tell(&page, &allowed, is_shop, &picture)));
+    loop {
+        match receiver.recv_timeout(TICK) {
+            Ok(told) => return told,
+            Err(RecvTimeoutError::Timeout) => interrupt.check()?,
+            Err(RecvTimeoutError::Disconnected) => bail!("the story broke off"),
+        }
+    }
+}
+
+/// Ends what is running, however the story ended; the server's log is shown only where it may hold the reason.
+fn finish(mut server: Server, told: Result<()>, once: bool, interrupt: &Interrupt) -> Result<()> {
+    if told.is_err() {
+        if !interrupt.has_come() {
+            show_log(&server);
+        }
+    } else if !once {
         how_to_go_on(&server);
-        while !interrupted.load(Ordering::Relaxed) && !server.has_ended() {
-            std::thread::sleep(TICK);
+        while !interrupt.has_come() && !server.has_ended() {
+            thread::sleep(TICK);
+        }
+        if !interrupt.has_come() {
+            show_log(&server);
+            server.stop()?;
+            bail!("the server has ended by itself");
         }
         println!("\nStopping.");
     }
-    server.stop()?;
-    println!("The server has stopped and its folder is gone. The picture stays: {}", shown(&picture));
-    Ok(())
+    let stopped = server.stop();
+    told.and(stopped)
+}
+
+fn show_log(server: &Server) {
+    let log = server.log_text();
+    let tail: Vec<&str> = log.lines().rev().take(LOG_LINES_SHOWN).collect();
+    eprintln!("\nThe last lines of the server's log:");
+    tail.iter().rev().for_each(|line| eprintln!("  {line}"));
 }
 
 fn how_to_go_on(server: &Server) {

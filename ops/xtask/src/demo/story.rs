@@ -1,40 +1,40 @@
 //! The story that the demo tells: create → navigate → snapshot → fill and click by ref → screenshot → replay → close.
 
-use std::{
-    path::Path,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Instant,
-};
+use std::{path::Path, time::Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::{client::Client, shown};
+use super::{Interrupt, client::Client, shown};
 
 const SPACES: &str = "/workspaces/default/browser-spaces";
 const CAPABILITIES: [&str; 8] =
     ["navigate", "snapshot", "click", "fill", "wait", "screenshot", "get_title", "get_content"];
-const SNAPSHOT_LINES_SHOWN: usize = 24;
+/// The shop's page fits with room to spare; of a longer one, what a step works on is shown with that step.
+const SNAPSHOT_LINES_SHOWN: usize = 48;
 const LINE_CHARACTERS_SHOWN: usize = 110;
 
 /// Tells the story, one numbered step after the other.
-pub(crate) struct Story<'a> {
-    client: &'a Client,
-    interrupted: &'a AtomicBool,
+pub(crate) struct Story {
+    client: Client,
+    interrupt: Interrupt,
+    /// The page as it was last read.
+    page: String,
     steps: u32,
 }
 
-impl<'a> Story<'a> {
-    /// With a client for the server; ends early once `interrupted`.
-    pub(crate) const fn new(client: &'a Client, interrupted: &'a AtomicBool) -> Self {
-        Self { client, interrupted, steps: 0 }
+impl Story {
+    /// With a client for the server; ends early once it is interrupted.
+    pub(crate) const fn new(client: Client, interrupt: Interrupt) -> Self {
+        Self { client, interrupt, page: String::new(), steps: 0 }
     }
 
-    /// All of it. The Space is closed also when a step fails.
+    /// All of it. The Space is closed also when a step fails; when the story is interrupted, the server's end does it.
     pub(crate) fn tell(mut self, page: &str, allowed: &str, is_shop: bool, picture: &Path) -> Result<()> {
         let space = self.create(allowed)?;
         let path = format!("{SPACES}/{space}");
         let worked = self.work(&path, page, is_shop, picture);
+        self.interrupt.check()?;
         let closed = self.close(&path);
         worked.and(closed)
     }
@@ -54,12 +54,13 @@ impl<'a> Story<'a> {
     }
 
     fn create(&mut self, allowed: &str) -> Result<String> {
-        let instance = self.step(&format!("register a Chromium that may reach {allowed}"), |client| {
+        let instance = self.step("register a Chromium", |client| {
             let body = json!({ "kind": "chromium", "name": "demo", "bundle": "standard", "headless": true,
                 "network_policy": { "allow": [allowed] } });
             let made = client.post("/browser-instances", &body)?;
             let id = text_of(&made, "browser_instance_id")?;
-            Ok((id.clone(), vec![id]))
+            let policy = format!("its network policy names {allowed}: recorded, not enforced yet");
+            Ok((id.clone(), vec![id, policy]))
         })?;
         self.step("create a Space on it", |client| {
             let body = json!({ "browser_instance_id": instance, "owner_type": "runtime_agent",
@@ -70,6 +71,7 @@ impl<'a> Story<'a> {
         })
     }
 
+    /// Reads the page: every line of it, up to a bound.
     fn snapshot(&mut self, space: &str) -> Result<String> {
         let result = self.task(space, "snapshot", &json!({}), |result| {
             let text = result["text"].as_str().unwrap_or_default();
@@ -80,7 +82,8 @@ impl<'a> Story<'a> {
             }
             lines
         })?;
-        text_of(&result, "text")
+        self.page = text_of(&result, "text")?;
+        Ok(self.page.clone())
     }
 
     fn shop(&mut self, space: &str, snapshot: &str) -> Result<()> {
@@ -155,22 +158,21 @@ impl<'a> Story<'a> {
         show: impl FnOnce(&Value) -> Vec<String>,
     ) -> Result<Value> {
         let number = self.steps + 1;
+        let mut lines = Vec::from_iter(args["ref"].as_str().and_then(|wanted| line_of(&self.page, wanted)));
         self.step(&format!("{capability} {args}"), |client| {
             let result = client.task(space, number, capability, args)?;
-            let lines = show(&result);
+            lines.extend(show(&result));
             Ok((result, lines))
         })
     }
 
     fn step<T>(&mut self, asked: &str, work: impl FnOnce(&Client) -> Result<(T, Vec<String>)>) -> Result<T> {
-        // Closing is owed also to an interrupted story.
-        if self.interrupted.load(Ordering::Relaxed) && !asked.starts_with("close") {
-            bail!("interrupted");
-        }
+        self.interrupt.check()?;
         self.steps += 1;
         println!("\n{:>2}. {}", self.steps, clipped(asked));
         let begun = Instant::now();
-        let (value, lines) = work(self.client).with_context(|| format!("step {}: {asked}", self.steps))?;
+        let (value, lines) = work(&self.client).with_context(|| format!("step {}: {asked}", self.steps))?;
+        self.interrupt.check()?;
         let took = begun.elapsed();
         lines.iter().for_each(|line| println!("      {line}"));
         println!("      ({} ms)", took.as_millis());
@@ -205,17 +207,46 @@ fn page_state(result: &Value) -> Vec<String> {
     ]
 }
 
+/// What a step works on: the line of the snapshot that begins with this ref.
+fn line_of(snapshot: &str, wanted: &str) -> Option<String> {
+    let line = snapshot.lines().map(str::trim_start).find(|line| line.split(' ').next() == Some(wanted))?;
+    Some(clipped(line))
+}
+
 fn event_line(event: &Value) -> String {
-    let payload = &event["payload"];
-    let about = ["capability", "reason", "generation", "code"].iter().find_map(|key| payload.get(*key));
-    let about = about.map(plain).unwrap_or_default();
+    let principal = &event["principal"];
+    let who = match &principal["id"] {
+        Value::String(id) => format!("{} {id}", plain(&principal["kind"])),
+        _ => plain(&principal["kind"]),
+    };
     let line = format!(
-        "{:>4}  {}  {:<16} {about}",
+        "{:>4}  {}  {who:<17}  {:<15}  {}",
         plain(&event["sequence"]),
         plain(&event["recorded_at"]),
-        plain(&event["kind"])
+        plain(&event["kind"]),
+        about(event)
     );
     line.trim_end().to_owned()
+}
+
+/// What one would ask about an event of this kind.
+fn about(event: &Value) -> String {
+    let payload = &event["payload"];
+    match event["kind"].as_str() {
+        Some("started" | "recovered") => format!("generation {}", payload["generation"]),
+        Some("completed") => {
+            let result = &payload["result"];
+            let said = ["effect", "url", "title"].iter().filter_map(|key| result[*key].as_str());
+            let made = payload["artifacts"].as_array().into_iter().flatten();
+            let made = made.filter_map(|artifact| artifact["media_type"].as_str());
+            clipped(&said.chain(made).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("  "))
+        }
+        Some("failed") => plain(&payload["error"]["code"]),
+        _ => {
+            let found = ["capability", "reason", "code"].iter().find_map(|key| payload.get(*key));
+            found.map(plain).unwrap_or_default()
+        }
+    }
 }
 
 fn text_of(value: &Value, key: &str) -> Result<String> {
@@ -235,7 +266,9 @@ fn clipped(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::find_ref;
+    use serde_json::json;
+
+    use super::{about, event_line, find_ref, line_of};
 
     #[test]
     fn a_ref_is_found_by_role_and_name_and_not_in_what_the_page_says() {
@@ -244,5 +277,31 @@ mod tests {
         assert_eq!(find_ref(snapshot, "button", "Add").as_deref(), Some("e12"));
         assert_eq!(find_ref(snapshot, "textbox", "").as_deref(), Some("e7"));
         assert_eq!(find_ref(snapshot, "link", ""), None);
+    }
+
+    #[test]
+    fn a_step_shows_the_line_that_its_ref_means() {
+        let snapshot = " h1 \"e12\"\n  e1 link \"Home\"\n   e12 button \"Add heather\"\n";
+        assert_eq!(line_of(snapshot, "e12").as_deref(), Some("e12 button \"Add heather\""));
+        assert_eq!(line_of(snapshot, "e2"), None);
+    }
+
+    #[test]
+    fn an_event_is_told_with_who_and_with_what_came_of_it() {
+        let started = json!({ "sequence": 3, "recorded_at": "T", "kind": "started",
+            "principal": { "kind": "operator", "id": "me" }, "payload": { "generation": 1 } });
+        assert_eq!(event_line(&started), "   3  T  operator me        started          generation 1");
+        let completed = |payload| about(&json!({ "kind": "completed", "payload": payload }));
+        let url = "http://a.example/";
+        assert_eq!(
+            completed(json!({ "result": { "effect": "navigated", "url": url } })),
+            format!("navigated  {url}")
+        );
+        assert_eq!(
+            completed(json!({ "result": {}, "artifacts": [{ "media_type": "image/png" }] })),
+            "image/png"
+        );
+        let failed = json!({ "kind": "failed", "payload": { "error": { "code": "stale_ref" } } });
+        assert_eq!(about(&failed), "stale_ref");
     }
 }
