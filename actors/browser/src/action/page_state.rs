@@ -11,7 +11,7 @@ use crate::act::{Act, Ran, Sent, Stop};
 use crate::error::Error;
 use crate::frame::On;
 use crate::state::State;
-use crate::tab::{DialogInfo, FrameState, Leaving};
+use crate::tab::{DialogInfo, FrameState, Leaving, TEXT_CHARS_MAX, cut};
 
 const TURN: &str = include_str!("../js/turn.js");
 
@@ -35,14 +35,17 @@ impl Act<'_> {
         let settled = async {
             let effect = work.await?;
             finished.get_or_init(|| effect);
-            self.settle().await;
-            Ok(effect)
+            Ok((effect, self.settle().await))
         };
         let ran = self.run(settled).await;
         // A dialog holds up what opened it, so the page cannot confirm input that all went out before.
         let told = if self.sent() == Sent::All { Effect::Done } else { Effect::SentUnconfirmed };
         match (ran, finished.get().copied()) {
-            (Ran::Finished(Ok(effect)), _) => Ok(self.page_state(effect, None).await),
+            (Ran::Finished(Ok((effect, title))), _) => {
+                let page = self.page_state(effect, None).await;
+                // The browser may hear of a new title later than we do.
+                Ok(PageState { title: title.unwrap_or(page.title), ..page })
+            }
             (Ran::Finished(Err(error)), _) => Err(self.failed(error).await),
             (Ran::Stopped(Stop::Dialog(_, dialog)), effect) if self.sent() != Sent::Nothing => {
                 Ok(self.page_state(effect.unwrap_or(told), Some(dialog)).await)
@@ -56,9 +59,9 @@ impl Act<'_> {
         }
     }
 
-    /// Gives the page a moment to react, and waits for a navigation that began.
-    async fn settle(&self) {
-        self.turn(TURN_WAIT).await;
+    /// Gives the page a moment to react, and waits for a navigation that began. Returns the title of a page that stays.
+    async fn settle(&self) -> Option<String> {
+        let title = self.turn(TURN_WAIT).await;
         let enough = self.deadline - Duration::from_millis(100);
         // What the renderer has handed over begins at once, or never.
         let handed = self.main_frame_is(|frame| frame.leaving != Leaving::Handed);
@@ -72,6 +75,7 @@ impl Act<'_> {
             // A page that takes longer is described as it is.
             let _ = timeout_at(enough.min(Instant::now() + READ_WAIT), read).await;
         }
+        title.filter(|title| !title.is_empty() && !self.has_navigated())
     }
 
     /// Waits until the tab's main frame is so.
@@ -84,16 +88,17 @@ impl Act<'_> {
     }
 
     /// Waits until the page has had its turn: what it did at once, or by a timer of no length, is older than the
-    /// answer.
-    pub(super) async fn turn(&self, time: Duration) {
+    /// answer, which is its title.
+    pub(super) async fn turn(&self, time: Duration) -> Option<String> {
         let turned = async {
             let loader = self.browser.hub.state().tabs.get(&self.tab)?.main_frame()?.loader.clone()?;
             let (session, frame) = (self.page.id()?, self.target.clone());
             let world = self.world(session, &frame, &loader).await.ok()?;
-            self.apply::<()>(&self.page, &On::World(world), TURN, &[]).await.ok()
+            self.apply::<String>(&self.page, &On::World(world), TURN, &[]).await.ok()
         };
         // A page that is busy or gone is described as it is.
-        let _ = timeout_at(self.deadline.min(Instant::now() + time), turned).await;
+        let title = timeout_at(self.deadline.min(Instant::now() + time), turned).await.ok().flatten()?;
+        Some(cut(&title, TEXT_CHARS_MAX))
     }
 
     fn has_navigated(&self) -> bool {
