@@ -40,13 +40,12 @@ const ALWAYS: [&str; 28] = [
 ];
 
 /// Parts of the browser that call home, that put windows of their own over a page, or that let a page's timers wait
-/// for the next picture after each input (nobody watches, and an agent waits for what the page does); and the cache of
-/// whole pages, from which a page comes back without an event that says when.
+/// for the next picture after each input: nobody watches, and an agent waits for what the page does.
 const DISABLED_FEATURES: &str = "--disable-features=Translate,MediaRouter,DialMediaRouteProvider,\
      OptimizationHints,OptimizationGuideModelDownloading,AutofillServerCommunication,\
      CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,\
      SafeBrowsingEnhancedProtection,HttpsUpgrades,GlobalMediaControls,PaintHolding,DestroyProfileOnBrowserClose,\
-     DeferRendererTasksAfterInput,BackForwardCache";
+     DeferRendererTasksAfterInput";
 
 pub(crate) fn arguments(spec: &LaunchSpec, sandbox: bool) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = ALWAYS.iter().map(OsString::from).collect();

@@ -85,6 +85,8 @@ struct Dialog {
 #[derive(Deserialize)]
 struct FrameNavigated {
     frame: NavigatedFrame,
+    #[serde(rename = "type", default)]
+    kind: String,
 }
 
 #[derive(Deserialize)]
@@ -188,7 +190,7 @@ impl Observer {
             "Page.javascriptDialogClosed" => self.change_tab(session, |tab| tab.dialog = None),
             "Page.frameNavigated" => {
                 let navigated: FrameNavigated = serde_json::from_str(params)?;
-                self.navigated(connection, session, navigated.frame);
+                self.navigated(connection, session, navigated);
             }
             "Page.navigatedWithinDocument" => {
                 let frame: FrameNamed = serde_json::from_str(params)?;
@@ -338,7 +340,10 @@ impl Observer {
         }
     }
 
-    fn navigated(&self, connection: &Connection, session: &str, frame: NavigatedFrame) {
+    fn navigated(&self, connection: &Connection, session: &str, navigated: FrameNavigated) {
+        let FrameNavigated { frame, kind } = navigated;
+        // A page that comes back whole was loaded before, and says so no second time.
+        let whole = kind == "BackForwardCacheRestore";
         let refused = self.hub.change(|state| {
             state.forget(|key| {
                 key.frame == frame.id && (key.loader != frame.loader_id || &*key.session != session)
@@ -354,7 +359,14 @@ impl Observer {
             }
             let refused = is_main && !policy::may_show(&frame.url);
             tab.refusals += u64::from(refused);
-            let known = FrameState { loader: Some(frame.loader_id), url: frame.url, ..FrameState::default() };
+            let known = FrameState {
+                loader: Some(frame.loader_id),
+                url: frame.url,
+                dom_ready: whole,
+                loaded: whole,
+                idle: whole,
+                ..FrameState::default()
+            };
             tab.frames.insert(frame.id, known);
             refused.then_some(())
         });
