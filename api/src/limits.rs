@@ -33,6 +33,14 @@ pub struct HttpConfig {
     pub allowed_origins: Vec<String>,
     /// Whether a proxy in front ends TLS, so that the server's own origin begins with `https`. Default: false.
     pub tls_terminated: bool,
+    /// Connections at once; the next is answered `overloaded` and closed. Never more than half of the files that the
+    /// process may open. Default: 512. Range: 1 to 65 536.
+    pub connections_max: u32,
+    /// Seconds that a request's head may take from its first byte on. Default: 10. Range: 1 to 300.
+    pub header_read_seconds: u64,
+    /// Seconds that a connection may stay without a request, or with an answer that its peer does not take. Default: 75.
+    /// Range: 1 to 3 600.
+    pub keep_alive_seconds: u64,
     /// Bytes of a request body. Default: 262 144. Range: 1 024 to 16 777 216.
     pub body_bytes_max: usize,
     /// Bytes of all request headers together. Default: 16 384. Range: 1 024 to 65 536.
@@ -65,6 +73,9 @@ impl Default for HttpConfig {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             tls_terminated: false,
+            connections_max: 512,
+            header_read_seconds: 10,
+            keep_alive_seconds: 75,
             body_bytes_max: 256 * 1024,
             header_bytes_max: 16 * 1024,
             uri_bytes_max: 8 * 1024,
@@ -98,6 +109,9 @@ impl HttpConfig {
     /// The first field that is not.
     pub fn validate(&self) -> Result<(), HttpConfigError> {
         let ranges = [
+            ("connections_max", self.connections_max.into(), 1, 65_536),
+            ("header_read_seconds", self.header_read_seconds, 1, 300),
+            ("keep_alive_seconds", self.keep_alive_seconds, 1, 3_600),
             ("body_bytes_max", self.body_bytes_max as u64, 1_024, 16 * 1024 * 1024),
             ("header_bytes_max", self.header_bytes_max as u64, 1_024, 64 * 1024),
             ("uri_bytes_max", self.uri_bytes_max as u64, 256, 32 * 1024),

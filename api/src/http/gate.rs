@@ -51,6 +51,11 @@ pub(crate) async fn time_out(State(app): State<App>, request: Request, next: Nex
     }
 }
 
+/// The answer on a connection beyond those that there may be.
+pub(crate) async fn no_place() -> Problem {
+    Problem::new(Code::Overloaded).saying("there are as many connections as there may be")
+}
+
 /// The answer for addresses that lead nowhere.
 pub(crate) async fn no_route() -> Problem {
     Problem::new(Code::RouteNotFound)

@@ -13,6 +13,7 @@ mod artifacts;
 mod asked;
 mod bindings;
 mod body;
+pub(crate) mod connections;
 mod docs;
 mod events;
 mod exchange;
@@ -42,6 +43,7 @@ use axum::{
 use eventlog::EventLog;
 use metrics_exporter_prometheus::PrometheusHandle;
 use projections::Views;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -97,12 +99,26 @@ impl From<AppState> for App {
     }
 }
 
+/// Serves the whole surface until the state's `stopping` is cancelled; returns once what was under way is answered.
+pub(crate) async fn serve(listener: TcpListener, state: AppState) {
+    let (config, stopping) = (state.config.clone(), state.stopping.clone());
+    let app = App::from(state);
+    let refusal = Router::new()
+        .fallback(gate::no_place)
+        .layer(from_fn_with_state(app.clone(), exchange::surround))
+        .with_state(app.clone());
+    connections::serve(listener, routes(app), refusal, &config, stopping).await;
+}
+
 /// Every route, with its layers.
 ///
-/// Serve it with `into_make_service_with_connect_info::<SocketAddr>()`: failed authentications are counted by peer, and
-/// `metrics_public` means this machine only.
+/// Whoever serves it puts the peer's address into each request as `ConnectInfo<SocketAddr>`: failed authentications
+/// are counted by peer, and `metrics_public` means this machine only.
 pub fn router(state: AppState) -> Router {
-    let app = App::from(state);
+    routes(App::from(state))
+}
+
+fn routes(app: App) -> Router {
     let space = Router::new()
         .route("/", get(spaces::get))
         .route("/tasks", get(tasks::list).post(tasks::submit))
