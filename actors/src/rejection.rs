@@ -1,6 +1,9 @@
 //! The refusal of a command: nothing was recorded (but for the refusals that an auditor must see; those name their task).
 
-use eventlog::id::{SpaceId, TaskId};
+use eventlog::{
+    Redactor,
+    id::{SpaceId, TaskId},
+};
 
 /// Why a command was refused. `code()` is stable and listed in `docs/errors.md`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -96,6 +99,19 @@ pub enum Rejection {
     /// A bug of ours.
     #[error("internal error")]
     Internal,
+}
+
+/// Refuses an id or a name that looks like a secret (S4). What a caller calls things is recorded and shown as it is:
+/// masked, two of them could become one. The refusal does not repeat it.
+///
+/// # Errors
+/// [`Rejection::InvalidRequest`] about `field`.
+pub(crate) fn check_plain(field: &'static str, text: &str) -> Result<(), Rejection> {
+    if Redactor::new().text(text).get() == text {
+        return Ok(());
+    }
+    let problem = "must not look like a secret: it is recorded, and shown as it is".to_owned();
+    Err(Rejection::InvalidRequest { field, problem })
 }
 
 impl Rejection {

@@ -362,6 +362,11 @@ impl Spaces {
         drain::drain(&self.world, within).await;
     }
 
+    /// Takes nothing new from now on: what [`drain`](Self::drain) begins with, for who answers before it has ended.
+    pub fn begin_drain(&self) {
+        self.world.draining.store(true, std::sync::atomic::Ordering::Release);
+    }
+
     /// Whether a drain has begun.
     #[must_use]
     pub fn is_draining(&self) -> bool {

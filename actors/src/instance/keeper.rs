@@ -92,8 +92,9 @@ impl Instances {
         world: &Arc<World>,
         id: InstanceId,
         command: Command,
+        origin: &Origin,
     ) -> Result<InstanceState, Rejection> {
-        self.ask(world, id, command, Caller::system(), Origin::server()).await
+        self.ask(world, id, command, Caller::system(), origin.clone()).await
     }
 
     /// Decides and records a command; answers with the state after it.
@@ -132,6 +133,7 @@ impl Instances {
         world: &Arc<World>,
         id: InstanceId,
         space: SpaceId,
+        origin: &Origin,
     ) -> Result<Generation, Rejection> {
         let before = self.look(world, id).await?;
         let before = before.instance().ok_or(Rejection::InstanceNotFound)?;
@@ -140,9 +142,9 @@ impl Instances {
         }
         if before.runtime != RuntimeState::Down {
             let lost = Command::NoteLost { generation: before.generation, reason: LossReason::Orphaned };
-            self.tell(world, id, lost).await?;
+            self.tell(world, id, lost, origin).await?;
         }
-        let after = self.tell(world, id, Command::BeginStart).await?;
+        let after = self.tell(world, id, Command::BeginStart, origin).await?;
         after.instance().map(|instance| instance.generation).ok_or(Rejection::InstanceNotFound)
     }
 

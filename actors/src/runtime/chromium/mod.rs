@@ -1,10 +1,11 @@
 //! A Chromium of this machine: one process tree, one profile, one uid for each start of each Space.
 
+mod notices;
 mod record;
 mod steps;
+mod uids;
 
 use std::{
-    collections::BTreeSet,
     path::PathBuf,
     sync::{
         Arc,
@@ -20,6 +21,7 @@ use eventlog::{
     event::{instance::LossReason, space::TaskError},
     id::ArtifactId,
 };
+use futures::stream::BoxStream;
 use parking_lot::{Mutex, RwLock};
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -28,9 +30,10 @@ use tracing::{info, warn};
 use self::{
     record::RuntimeRecord,
     steps::{Raw, StepError},
+    uids::{Uid, Uids},
 };
 use super::{
-    End, Outcome, Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError, Step,
+    End, Notice, Outcome, Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError, Step,
     fence::{FenceGate, reservation_ended},
 };
 use crate::{
@@ -67,8 +70,7 @@ impl ChromiumFactory {
         record::prepare(&data_dir)?;
         // Processes of ours whose parent has died come to us, so that they can be reaped.
         browser::adopt_orphans()?;
-        let uids =
-            Arc::new(Uids { first: config.uid_first, count: config.uid_count, taken: Mutex::default() });
+        let uids = Uids::new(config.uid_first, config.uid_count);
         Ok(Self { data_dir, config, ids, uids })
     }
 
@@ -96,7 +98,7 @@ impl RuntimeFactory for ChromiumFactory {
             start_ticks: None,
         };
         record.write(&path).map_err(|error| Self::failed(&error.to_string()))?;
-        let ids = uid.as_ref().map(|uid| (uid.number, uid.number));
+        let ids = uid.as_ref().map(|uid| (uid.number(), uid.number()));
         let launch = LaunchSpec {
             executable: self.config.executable.clone(),
             headless: spec.headless,
@@ -149,34 +151,6 @@ fn start_error(error: &LaunchError) -> RuntimeStartError {
     }
 }
 
-/// The uids that browsers get while the server is root: no two browsers have one.
-struct Uids {
-    first: u32,
-    count: u32,
-    taken: Mutex<BTreeSet<u32>>,
-}
-
-/// One uid; free again when dropped.
-struct Uid {
-    number: u32,
-    uids: Arc<Uids>,
-}
-
-impl Uids {
-    fn take(self: &Arc<Self>) -> Option<Uid> {
-        let mut taken = self.taken.lock();
-        let number = (self.first..self.first.saturating_add(self.count)).find(|uid| !taken.contains(uid))?;
-        taken.insert(number);
-        Some(Uid { number, uids: Arc::clone(self) })
-    }
-}
-
-impl Drop for Uid {
-    fn drop(&mut self) {
-        self.uids.taken.lock().remove(&self.number);
-    }
-}
-
 /// One start of Chromium.
 struct Chromium {
     browser: Arc<Browser>,
@@ -189,7 +163,7 @@ struct Chromium {
     limits: Limits,
     ids: Arc<dyn IdSource>,
     secrets: Mutex<Vec<String>>,
-    redactor: RwLock<Redactor>,
+    redactor: Arc<RwLock<Redactor>>,
     /// Given back when the browser is gone and this is dropped.
     uid: Mutex<Option<Uid>>,
 }
@@ -226,7 +200,7 @@ impl Chromium {
             },
             ids: Arc::clone(&factory.ids),
             secrets: Mutex::default(),
-            redactor: RwLock::default(),
+            redactor: Arc::default(),
             uid: Mutex::new(uid),
         })
     }
@@ -356,6 +330,11 @@ impl Runtime for Chromium {
 
     fn ended(&self) -> watch::Receiver<Option<End>> {
         self.ended.clone()
+    }
+
+    fn notices(&self) -> BoxStream<'static, Notice> {
+        let redactor = Arc::clone(&self.redactor);
+        notices::of(self.browser.notices(), move || redactor.read().clone())
     }
 
     async fn stop(&self) {
