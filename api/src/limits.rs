@@ -43,6 +43,8 @@ pub struct HttpConfig {
     pub keep_alive_seconds: u64,
     /// Bytes of a request body. Default: 262 144. Range: 1 024 to 16 777 216.
     pub body_bytes_max: usize,
+    /// Bytes of a task's body, whose args may be a long text. Default: 2 097 152. Range: 1 024 to 16 777 216.
+    pub task_body_bytes_max: usize,
     /// Bytes of all request headers together. Default: 16 384. Range: 1 024 to 65 536.
     pub header_bytes_max: usize,
     /// Bytes of a request's path and query. Default: 8 192. Range: 256 to 32 768.
@@ -77,6 +79,7 @@ impl Default for HttpConfig {
             header_read_seconds: 10,
             keep_alive_seconds: 75,
             body_bytes_max: 256 * 1024,
+            task_body_bytes_max: 2 * 1024 * 1024,
             header_bytes_max: 16 * 1024,
             uri_bytes_max: 8 * 1024,
             rate_per_second: 1_000,
@@ -113,6 +116,7 @@ impl HttpConfig {
             ("header_read_seconds", self.header_read_seconds, 1, 300),
             ("keep_alive_seconds", self.keep_alive_seconds, 1, 3_600),
             ("body_bytes_max", self.body_bytes_max as u64, 1_024, 16 * 1024 * 1024),
+            ("task_body_bytes_max", self.task_body_bytes_max as u64, 1_024, 16 * 1024 * 1024),
             ("header_bytes_max", self.header_bytes_max as u64, 1_024, 64 * 1024),
             ("uri_bytes_max", self.uri_bytes_max as u64, 256, 32 * 1024),
             ("rate_per_second", self.rate_per_second.into(), 1, 1_000_000),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! request ─► surround (ids, span, log line) ─► guard (names, bounds) ─► time_out ─► authenticate ─► handler
-//!            401 ─► 403 for the Workspace ─► 404 for the id ─► 403 for the owner ─► 400, 422 or 409
+//!            401 ─► 422 for a parameter where there is none ─► 403 for the Workspace ─► 404 for the id ─► 403 for the owner ─► 400, 422 or 409
 //! ```
 //!
 //! Handlers turn a request into a command for [`actors::Spaces`] or a question to the views, and the answer into a
@@ -37,7 +37,7 @@ use actors::Spaces;
 use axum::{
     Router,
     extract::DefaultBodyLimit,
-    middleware::from_fn_with_state,
+    middleware::{from_fn, from_fn_with_state},
     routing::{get, post},
 };
 use eventlog::EventLog;
@@ -119,9 +119,10 @@ pub fn router(state: AppState) -> Router {
 }
 
 fn routes(app: App) -> Router {
+    let task_body = DefaultBodyLimit::max(app.config.task_body_bytes_max);
     let space = Router::new()
         .route("/", get(spaces::get))
-        .route("/tasks", get(tasks::list).post(tasks::submit))
+        .route("/tasks", get(tasks::list).post(tasks::submit).layer(task_body))
         .route("/tasks/{task_id}", get(tasks::get))
         .route("/cancel", post(spaces::cancel))
         .route("/close", post(spaces::close))
@@ -142,6 +143,7 @@ fn routes(app: App) -> Router {
         .route("/capabilities", get(server::capabilities))
         .route("/log", get(log::events))
         .route("/server/drain", post(server::drain))
+        .route_layer(from_fn(gate::parameters))
         .route_layer(from_fn_with_state(app.clone(), asked::authenticate));
     Router::new()
         .nest("/api/v1", v1)

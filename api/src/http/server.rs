@@ -101,6 +101,8 @@ pub(crate) async fn drain(
         fields.optional("deadline_seconds", whole(0..=600))?.unwrap_or(DRAIN_SECONDS_DEFAULT);
     fields.finish()?;
     let spaces = app.spaces.clone();
+    // Before the answer: whoever has read it is not let in any more.
+    spaces.begin_drain();
     // The drain goes on when the caller leaves; its end shows in `/readyz`, in the log, and in the program's own end.
     tokio::spawn(async move { spaces.drain(Duration::from_secs(deadline_seconds)).await });
     Ok(Answer::with(StatusCode::ACCEPTED, Draining { draining: true, deadline_seconds }))
