@@ -80,7 +80,7 @@ async fn try_create(
             find(world, append, idempotency, origin).await?.ok_or(Rejection::OutcomeUnknown)
         }
         Err(Rejection::OutcomeUnknown) => {
-            tokio::spawn(settle(Arc::clone(world), space));
+            tokio::spawn(settle(Arc::clone(world), space, origin.on_behalf()));
             Err(Rejection::OutcomeUnknown)
         }
         Err(rejection) => {
@@ -140,11 +140,11 @@ async fn stand(
 }
 
 /// A create of unknown outcome may be there. Then it must not be forgotten: its runtime and its idle time begin.
-async fn settle(world: Arc<World>, space: SpaceId) {
+async fn settle(world: Arc<World>, space: SpaceId, origin: Origin) {
     let mut patience = Patience::new();
     for _ in 0..SETTLE_ATTEMPTS {
         patience.wait().await;
-        if stand(&world, space, false, &Origin::server()).await.is_ok() {
+        if stand(&world, space, false, &origin).await.is_ok() {
             return;
         }
     }

@@ -29,11 +29,27 @@ use crate::{
     rejection::Rejection,
     space::{
         Command, SpaceState,
-        actor::{Answer, Ask, Asked, Birth, Granted, SpaceActor, rehydrate},
+        actor::{Answer, Ask, Asked, Birth, Granted, Sent, SpaceActor, rehydrate},
         slot::{Incarnation, Slot},
     },
     world::{Origin, Patience, World},
 };
+
+/// One Space that is being read back or waits for that, as a figure.
+struct Recovering;
+
+impl Recovering {
+    fn new() -> Self {
+        metrics::gauge!("browserspace_actor_recovering").increment(1.0);
+        Self
+    }
+}
+
+impl Drop for Recovering {
+    fn drop(&mut self) {
+        metrics::gauge!("browserspace_actor_recovering").decrement(1.0);
+    }
+}
 
 /// So often a message is sent again to the next incarnation before its sender hears `overloaded`.
 const SENDS_MAX: usize = 16;
@@ -98,7 +114,7 @@ impl World {
             let Some(actor) = self.wake(&slot, &ask.origin).await? else { continue };
             slot.asked_at_ms.store(self.directory.elapsed_ms(), Ordering::Relaxed);
             let sent = actor
-                .ask(ask.clone())
+                .ask(Sent { ask: ask.clone(), at: Instant::now() })
                 .mailbox_timeout(self.config.mailbox_timeout)
                 .reply_timeout(self.config.reply_timeout)
                 .await;
@@ -188,6 +204,7 @@ impl World {
     }
 
     async fn recover(&self, space: SpaceId, origin: &Origin) -> Result<SpaceState, Rejection> {
+        let _recovering = Recovering::new();
         let waited = timeout(
             self.config.mailbox_timeout.max(Duration::from_secs(1)),
             self.directory.recoveries.acquire(),

@@ -14,7 +14,7 @@ use eventlog::{
 };
 use futures::future::join_all;
 use tokio::time::{Instant, sleep, timeout_at};
-use tracing::{info, warn};
+use tracing::{Instrument, info, info_span, warn};
 
 use crate::{
     space::Command,
@@ -35,7 +35,10 @@ pub(crate) fn drain(world: &Arc<World>, within: Duration) -> impl Future<Output 
         // The first drain does the work in a task of its own; whoever comes later, or hangs up, changes nothing.
         let work = || async {
             let world = Arc::clone(&world);
-            if let Err(panic) = tokio::spawn(async move { run(&world, within).await }).await {
+            let origin = Origin::own_work(info_span!(parent: None, "drain"), &*world.ids);
+            let span = origin.span.clone();
+            let work = async move { run(&world, within, &origin).await };
+            if let Err(panic) = tokio::spawn(work.instrument(span)).await {
                 tracing::error!(%panic, "The drain panicked.");
             }
         };
@@ -43,22 +46,22 @@ pub(crate) fn drain(world: &Arc<World>, within: Duration) -> impl Future<Output 
     }
 }
 
-async fn run(world: &Arc<World>, within: Duration) {
+async fn run(world: &Arc<World>, within: Duration, origin: &Origin) {
     let deadline = Instant::now() + within;
-    record(world, ServerEvent::DrainStarted { boot: world.boot }).await;
+    record(world, ServerEvent::DrainStarted { boot: world.boot }, origin).await;
     let spaces = world.directory.open_spaces();
     info!(spaces = spaces.len(), "Draining.");
     wait_for_tasks(world, &spaces, Instant::now() + within / 2).await;
-    close_all(world, deadline).await;
+    close_all(world, deadline, origin).await;
     wait_for_tasks(world, &world.directory.open_spaces(), deadline).await;
     world.stopping.cancel();
     world.fleet.stop_all().await;
-    interrupt_rest(world).await;
+    interrupt_rest(world, origin).await;
     world.stop_actors().await;
     if let Err(failure) = world.keys.flush().await {
         warn!(%failure, "Destroyed keys may still be on the disk.");
     }
-    record(world, ServerEvent::Stopped { boot: world.boot }).await;
+    record(world, ServerEvent::Stopped { boot: world.boot }, origin).await;
     info!("Drained.");
 }
 
@@ -71,32 +74,30 @@ async fn wait_for_tasks(world: &World, spaces: &[SpaceId], until: Instant) {
 }
 
 /// Idle ones are over at once; running ones are cancelled and are over when that is acknowledged.
-async fn close_all(world: &Arc<World>, deadline: Instant) {
+async fn close_all(world: &Arc<World>, deadline: Instant, origin: &Origin) {
     let close = |space| async move {
         let command = Command::Close { reason: CloseReason::Drained };
-        let origin = Origin::server();
-        let _ = timeout_at(deadline + LAST_WORDS, world.insist(space, command, &origin)).await;
+        let _ = timeout_at(deadline + LAST_WORDS, world.insist(space, command, origin)).await;
     };
     join_all(world.directory.open_spaces().into_iter().map(close)).await;
 }
 
 /// What has not ended now has no browser any more.
-async fn interrupt_rest(world: &Arc<World>) {
+async fn interrupt_rest(world: &Arc<World>, origin: &Origin) {
     let until = Instant::now() + LAST_WORDS;
     let interrupt = |space| async move {
         let command = Command::Recover { executing: None };
-        if timeout_at(until, world.insist(space, command, &Origin::server())).await.is_err() {
+        if timeout_at(until, world.insist(space, command, origin)).await.is_err() {
             warn!(space.id = %space, "The end of a Space could not be recorded.");
         }
     };
     join_all(world.directory.open_spaces().into_iter().map(interrupt)).await;
 }
 
-async fn record(world: &World, event: ServerEvent) {
+async fn record(world: &World, event: ServerEvent, origin: &Origin) {
     let part = Part { stream: StreamId::Server, expected: ExpectedSequence::Any, events: vec![event.into()] };
-    let origin = Origin::server();
-    let metadata = world.metadata(&origin, None);
-    if let Err(failure) = world.append(&origin, world.command_id(), metadata, vec![part]).await {
+    let metadata = world.metadata(origin, None);
+    if let Err(failure) = world.append(origin, world.command_id(), metadata, vec![part]).await {
         warn!(%failure, "The end of this server could not be recorded.");
     }
 }

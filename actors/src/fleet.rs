@@ -9,7 +9,7 @@ use eventlog::{
     id::{InstanceId, SpaceId},
 };
 use parking_lot::Mutex;
-use tracing::warn;
+use tracing::{field, info_span, warn};
 
 use crate::{
     instance,
@@ -88,7 +88,7 @@ impl Fleet {
         if world.is_draining() || last.is_some_and(|last| last.fence >= spec.fence) {
             return;
         }
-        let reports = HeldReports { world: Arc::clone(world), instance: spec.instance, space: spec.space };
+        let reports = HeldReports::new(Arc::clone(world), spec.instance, spec.space);
         let (instance, fence) = (spec.instance, spec.fence);
         let supervisor = Supervisor::start(
             last.map(|last| last.supervisor.clone()),
@@ -157,6 +157,8 @@ struct HeldReports {
     world: Arc<World>,
     instance: InstanceId,
     space: SpaceId,
+    /// The piece of work that the news belong to: one start of the runtime, up to its end.
+    start: Mutex<Origin>,
 }
 
 /// How long a supervisor waits for the Space to hear its news. Telling goes on beyond that, beside it.
@@ -165,18 +167,35 @@ const TELL_TIMEOUT: Duration = Duration::from_secs(2);
 const RECORD_ATTEMPTS: u32 = 4;
 
 impl HeldReports {
+    fn new(world: Arc<World>, instance: InstanceId, space: SpaceId) -> Self {
+        let start = Mutex::new(Self::next_start(&world, instance, space));
+        Self { world, instance, space, start }
+    }
+
+    fn next_start(world: &World, instance: InstanceId, space: SpaceId) -> Origin {
+        let span = info_span!(
+            parent: None, "runtime", instance.id = %instance, space.id = %space, generation = field::Empty
+        );
+        Origin::own_work(span, &*world.ids)
+    }
+
+    fn origin(&self) -> Origin {
+        self.start.lock().clone()
+    }
+
     /// Tells the Space, however long that takes, and waits for it a little.
     async fn tell(&self, command: space::Command) {
-        let (world, space) = (Arc::clone(&self.world), self.space);
-        let told = tokio::spawn(async move { world.insist(space, command, &Origin::server()).await });
+        let (world, space, origin) = (Arc::clone(&self.world), self.space, self.origin());
+        let told = tokio::spawn(async move { world.insist(space, command, &origin).await });
         // Beyond the time-out the task goes on by itself.
         let _ = tokio::time::timeout(TELL_TIMEOUT, told).await;
     }
 
     async fn record(&self, command: instance::Command) {
-        let mut patience = Patience::new();
+        let (mut patience, origin) = (Patience::new(), self.origin());
         for _ in 0..RECORD_ATTEMPTS {
-            let recorded = self.world.instances.tell(&self.world, self.instance, command.clone()).await;
+            let recorded =
+                self.world.instances.tell(&self.world, self.instance, command.clone(), &origin).await;
             match recorded {
                 Ok(_) => return,
                 Err(rejection) if rejection.is_passing() => patience.wait().await,
@@ -193,7 +212,12 @@ impl HeldReports {
 #[async_trait]
 impl Reports for HeldReports {
     async fn starting(&self) -> Option<Generation> {
-        self.world.instances.begin_start(&self.world, self.instance, self.space).await.ok()
+        let origin = Self::next_start(&self.world, self.instance, self.space);
+        *self.start.lock() = origin.clone();
+        let begun = self.world.instances.begin_start(&self.world, self.instance, self.space, &origin).await;
+        let generation = begun.ok()?;
+        origin.span.record("generation", generation.0);
+        Some(generation)
     }
 
     async fn ready(&self, generation: Generation) {
@@ -210,6 +234,10 @@ impl Reports for HeldReports {
         let retry_after_ms = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
         self.record(instance::Command::OpenCircuit { losses, retry_after_ms }).await;
         self.tell(space::Command::RuntimeUnavailable).await;
+    }
+
+    async fn noticed(&self, notice: space::Notice) {
+        self.tell(space::Command::Notice(notice)).await;
     }
 
     async fn stopped(&self, generation: Generation) {

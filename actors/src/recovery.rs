@@ -18,7 +18,7 @@ use std::{
 };
 
 use eventlog::{
-    Append, Event, EventLog, Metadata, Part, Principal, ServerEvent, SpaceEvent, StreamId, TraceId,
+    Append, Event, EventLog, Metadata, Part, ServerEvent, SpaceEvent, StreamId,
     event::space::CloseReason,
     id::{BootId, CommandId, InstanceId, SpaceId, TaskId, WorkspaceId},
     number::ExpectedSequence,
@@ -26,7 +26,7 @@ use eventlog::{
 };
 use futures::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{Instrument, info, info_span, warn};
 
 use crate::{
     StartError,
@@ -66,8 +66,14 @@ struct Fold {
 }
 
 pub(crate) async fn start(parts: Parts) -> Result<Arc<World>, StartError> {
+    let origin = Origin::own_work(info_span!(parent: None, "recovery"), &*parts.ids);
+    let span = origin.span.clone();
+    recover(parts, &origin).instrument(span).await
+}
+
+async fn recover(parts: Parts, origin: &Origin) -> Result<Arc<World>, StartError> {
     let boot = BootId::from_uuid(parts.ids.uuid());
-    record_boot(&parts, boot).await?;
+    record_boot(&parts, boot, origin).await?;
     let fold = Fold::of(&*parts.log).await?;
     let fleet = Fleet::new(parts.factories.clone());
     let orphans = fleet.end_orphans().await?;
@@ -96,22 +102,22 @@ pub(crate) async fn start(parts: Parts) -> Result<Arc<World>, StartError> {
     });
     workspaces.into_values().for_each(|state| world.workspaces.adopt(state));
     instances.values().for_each(|state| world.instances.adopt(state));
-    put_in_order(&world, &spaces).await;
-    settle_instances(&world, &instances, &spaces).await;
+    put_in_order(&world, &spaces, origin).await;
+    settle_instances(&world, &instances, &spaces, origin).await;
     begin_loops(&world);
     info!(spaces = spaces.len(), instances = instances.len(), "Recovered.");
     Ok(world)
 }
 
-async fn record_boot(parts: &Parts, boot: BootId) -> Result<(), StartError> {
+async fn record_boot(parts: &Parts, boot: BootId, origin: &Origin) -> Result<(), StartError> {
     let booted = ServerEvent::Booted { boot, version: env!("CARGO_PKG_VERSION").to_owned() };
     let append = Append {
         id: CommandId::from_uuid(parts.ids.uuid()),
         metadata: Metadata {
-            principal: Principal::System,
+            principal: origin.principal.clone(),
             workspace: None,
             recorded_at: parts.clock.now(),
-            trace_id: TraceId::default(),
+            trace_id: origin.trace_id,
             causation: None,
             boot,
         },
@@ -214,7 +220,7 @@ async fn open_keys(parts: &Parts, fold: &Fold) -> Result<Arc<KeyStore>, StartErr
 }
 
 /// Makes the open Spaces known, and ends what can't go on.
-async fn put_in_order(world: &Arc<World>, spaces: &BTreeMap<SpaceId, OpenSpace>) {
+async fn put_in_order(world: &Arc<World>, spaces: &BTreeMap<SpaceId, OpenSpace>, origin: &Origin) {
     let now = world.clock.now();
     for (id, space) in spaces {
         // A Space could not be used while there was no server: its idle time begins anew.
@@ -226,12 +232,12 @@ async fn put_in_order(world: &Arc<World>, spaces: &BTreeMap<SpaceId, OpenSpace>)
     stream::iter(owed)
         .for_each_concurrent(RECOVERING_AT_ONCE, |space| async move {
             let command = Command::Recover { executing: None };
-            let ask = Ask { asked: Asked::Server(command.clone()), origin: Origin::server() };
+            let ask = Ask { asked: Asked::Server(command.clone()), origin: origin.clone() };
             match world.ask(space, ask).await {
                 Ok(_) => {}
                 Err(rejection) if rejection.is_passing() => {
-                    let world = Arc::clone(world);
-                    tokio::spawn(async move { world.insist(space, command, &Origin::server()).await });
+                    let (world, origin) = (Arc::clone(world), origin.clone());
+                    tokio::spawn(async move { world.insist(space, command, &origin).await });
                 }
                 // Quarantined: it is refused to whoever asks for it, and the others live.
                 Err(rejection) => {
@@ -246,9 +252,10 @@ async fn settle_instances(
     world: &Arc<World>,
     instances: &BTreeMap<InstanceId, InstanceState>,
     spaces: &BTreeMap<SpaceId, OpenSpace>,
+    origin: &Origin,
 ) {
     for (id, state) in instances {
-        if let Err(rejection) = settle_instance(world, *id, state, spaces).await {
+        if let Err(rejection) = settle_instance(world, *id, state, spaces, origin).await {
             warn!(instance.id = %id, code = rejection.code(), "An instance was not settled.");
         }
     }
@@ -259,6 +266,7 @@ async fn settle_instance(
     id: InstanceId,
     folded: &InstanceState,
     spaces: &BTreeMap<SpaceId, OpenSpace>,
+    origin: &Origin,
 ) -> Result<(), Rejection> {
     let Some(instance) = folded.instance() else { return Ok(()) };
     if let Some(holder) = &instance.holder
@@ -267,20 +275,20 @@ async fn settle_instance(
         // Both are one append, so this is a log that somebody has cut; the instance must not be lost for that.
         warn!(instance.id = %id, space.id = %holder.space, "A reservation without an open Space is released.");
         let release = instance::Command::Release { space: holder.space, reason: CloseReason::Requested };
-        world.instances.tell(world, id, release).await?;
+        world.instances.tell(world, id, release, origin).await?;
     }
     let state = world.instances.look(world, id).await?;
     match state.instance() {
         Some(free) if free.holder.is_none() && free.runtime != RuntimeState::Down => {
             let stopped = instance::Command::NoteStopped { generation: free.generation };
-            world.instances.tell(world, id, stopped).await?;
+            world.instances.tell(world, id, stopped, origin).await?;
         }
         Some(_) | None => {}
     }
     if let Some(spec) = runtime_spec(&state) {
         world.fleet.keep(world, spec);
     }
-    close_holder(world, &state, &Origin::server());
+    close_holder(world, &state, origin);
     Ok(())
 }
 
@@ -318,7 +326,8 @@ async fn idle_loop(world: &Arc<World>) {
         let space = world.directory.idle.next().await;
         let Some(slot) = world.directory.known(space) else { continue };
         let command = Command::IdleTick { last_use: Some(slot.used_at()) };
-        let ask = Ask { asked: Asked::Server(command), origin: Origin::server() };
+        let origin = Origin::own_work(info_span!(parent: None, "idle_tick", space.id = %space), &*world.ids);
+        let ask = Ask { asked: Asked::Server(command), origin };
         let world = Arc::clone(world);
         tokio::spawn(async move {
             let next = match world.ask(space, ask).await {

@@ -1,7 +1,7 @@
 //! The refusal of a command: nothing was recorded (but for the refusals that an auditor must see; those name their task).
 
 use eventlog::{
-    Role,
+    Redactor, Role,
     id::{CapabilityName, OwnerId, SpaceId, TaskId},
 };
 
@@ -152,6 +152,19 @@ fn not_granted(capability: &CapabilityName, of_space: bool) -> String {
     } else {
         format!("{capability} is not in the instance's bundle, or not in the binding")
     }
+}
+
+/// Refuses an id or a name that looks like a secret (S4). What a caller calls things is recorded and shown as it is:
+/// masked, two of them could become one. The refusal does not repeat it.
+///
+/// # Errors
+/// [`Rejection::InvalidRequest`] about `field`.
+pub(crate) fn check_plain(field: &'static str, text: &str) -> Result<(), Rejection> {
+    if Redactor::new().text(text).get() == text {
+        return Ok(());
+    }
+    let problem = "must not look like a secret: it is recorded, and shown as it is".to_owned();
+    Err(Rejection::InvalidRequest { field, problem })
 }
 
 impl Rejection {

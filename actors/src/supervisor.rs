@@ -18,6 +18,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use eventlog::{Generation, event::instance::LossReason};
+use futures::{FutureExt as _, StreamExt as _};
 use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout},
@@ -28,6 +29,7 @@ use tracing::{error, info, warn};
 use crate::{
     clock::IdSource,
     runtime::{End, Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError},
+    space::Notice,
 };
 
 /// How patient a supervisor is.
@@ -71,6 +73,8 @@ pub(crate) trait Reports: Send + Sync + 'static {
     async fn starting(&self) -> Option<Generation>;
     /// It takes steps.
     async fn ready(&self, generation: Generation);
+    /// Its browser did something by itself.
+    async fn noticed(&self, notice: Notice);
     /// It is gone without having been asked.
     async fn lost(&self, generation: Generation, reason: LossReason);
     /// No start for so long.
@@ -131,6 +135,7 @@ impl Supervisor {
             condemnations,
             stop: stop.clone(),
             losses: VecDeque::new(),
+            figure: Figure::default(),
         };
         let ended = done.clone().drop_guard();
         tokio::spawn(async move {
@@ -186,6 +191,28 @@ struct Supervision {
     condemnations: watch::Receiver<Generation>,
     stop: CancellationToken,
     losses: VecDeque<Instant>,
+    figure: Figure,
+}
+
+/// How one runtime stands, as a figure: `browserspace_runtime_state` counts the runtimes in each state.
+#[derive(Default)]
+struct Figure(Option<&'static str>);
+
+impl Figure {
+    fn is(&mut self, state: Option<&'static str>) {
+        if let Some(last) = std::mem::replace(&mut self.0, state) {
+            metrics::gauge!("browserspace_runtime_state", "state" => last).decrement(1.0);
+        }
+        if let Some(state) = state {
+            metrics::gauge!("browserspace_runtime_state", "state" => state).increment(1.0);
+        }
+    }
+}
+
+impl Drop for Figure {
+    fn drop(&mut self) {
+        self.is(None);
+    }
 }
 
 /// How one incarnation ended.
@@ -201,7 +228,9 @@ enum Ended {
 impl Supervision {
     async fn run(&mut self) {
         while !self.stop.is_cancelled() {
+            self.figure.is(Some("starting"));
             let ended = self.incarnation().await;
+            self.figure.is(Some("backoff"));
             let pause = match ended {
                 Ended::Asked => return,
                 Ended::NotRecorded => self.policy.backoff_base * 10,
@@ -235,6 +264,7 @@ impl Supervision {
         };
         let live = Live { generation, runtime: Arc::clone(&runtime) };
         self.standing.send_replace(Standing::Ready(live));
+        self.figure.is(Some("ready"));
         self.reports.ready(generation).await;
         info!(instance.id = %self.spec.instance, %generation, "Runtime ready.");
         let lost = self.life(generation, &*runtime).await;
@@ -273,11 +303,15 @@ impl Supervision {
             }
         };
         let condemned = self.condemnations.wait_for(|condemned| *condemned >= generation);
+        // Told beside the watch: a Space that is slow to hear a notice does not delay the news of an end.
+        let notices = runtime.notices().for_each(|notice| self.reports.noticed(notice));
+        let noticing = notices.then(|()| std::future::pending());
         tokio::select! {
             biased;
             () = self.stop.cancelled() => None,
             reason = gone => Some(reason),
             Ok(_) = condemned => Some(LossReason::Wedged),
+            never = noticing => match never {},
         }
     }
 
@@ -298,6 +332,7 @@ impl Supervision {
 
     /// One loss short of the limit stays in the window, so that a probe which fails opens the circuit again at once.
     async fn open_circuit(&mut self) -> Duration {
+        self.figure.is(Some("open"));
         let losses = u32::try_from(self.losses.len().max(1)).unwrap_or(u32::MAX);
         let probe_at = Instant::now() + self.policy.circuit_open;
         self.standing.send_replace(Standing::Unavailable(probe_at));

@@ -5,6 +5,7 @@ use eventlog::{
     event::instance::{Bundle, InstanceKind, NetworkPolicy},
     id::{InstanceId, SpaceId},
 };
+use futures::stream::{self, BoxStream};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
@@ -22,6 +23,7 @@ enum Seen {
     Lost(u64, LossReason),
     CircuitOpened(u32),
     Stopped(u64),
+    Noticed(String),
     StopBegan(u64),
     StopEnded(u64),
 }
@@ -67,6 +69,13 @@ impl Reports for Trace {
     }
     async fn circuit_opened(&self, losses: u32, _: Duration) {
         self.note(Seen::CircuitOpened(losses));
+    }
+    async fn noticed(&self, notice: Notice) {
+        let Notice::Blocked { rule, .. } = notice else { panic!("none other is told") };
+        if rule == "slow" {
+            sleep(Duration::from_secs(1_000)).await;
+        }
+        self.note(Seen::Noticed(rule));
     }
     async fn stopped(&self, generation: Generation) {
         self.note(Seen::Stopped(generation.0));
@@ -114,6 +123,11 @@ impl Runtime for MortalRuntime {
     }
     fn ended(&self) -> watch::Receiver<Option<End>> {
         self.ended.clone()
+    }
+    fn notices(&self) -> BoxStream<'static, Notice> {
+        let rules = if self.generation.0 == 1 { ["first", "second"] } else { ["slow", "never"] };
+        let notice = |rule: &str| Notice::Blocked { rule: rule.to_owned(), target: Redacted::own("x") };
+        stream::iter(rules.map(notice)).boxed()
     }
     async fn stop(&self) {
         self.trace.note(Seen::StopBegan(self.generation.0));
@@ -217,4 +231,17 @@ async fn stopping_twice_is_stopping_once() {
     tokio::join!(supervisor.stop(), supervisor.stop());
     let stops = trace.lines.lock().iter().filter(|(_, seen)| matches!(seen, Seen::StopBegan(_))).count();
     assert_eq!(stops, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn notices_are_told_in_order_and_a_slow_listener_does_not_delay_the_news_of_an_end() {
+    let (supervisor, trace) = supervise(vec![Some(Duration::from_millis(10)); 2]);
+    sleep(Duration::from_secs(5)).await;
+    supervisor.stop().await;
+    let lines: Vec<_> = trace.lines.lock().iter().map(|(_, seen)| seen.clone()).collect();
+    let place = |wanted: &Seen| lines.iter().position(|seen| seen == wanted);
+    let first = place(&Seen::Noticed("first".to_owned())).expect("told");
+    assert!(first > place(&Seen::Ready(1)).expect("ready"));
+    assert!(place(&Seen::Noticed("second".to_owned())) > Some(first));
+    assert!(place(&Seen::Lost(2, LossReason::Crashed)).is_some(), "{lines:?}");
 }

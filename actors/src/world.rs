@@ -14,8 +14,10 @@ use eventlog::{
     id::{BootId, CommandId, WorkspaceId},
     sealing::KeyStore,
 };
+use opentelemetry::trace::TraceContextExt as _;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span, field};
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::{
     caller::Context,
@@ -57,17 +59,22 @@ pub(crate) struct Origin {
     pub(crate) principal: Principal,
     pub(crate) trace_id: TraceId,
     pub(crate) span: Span,
+    /// Nobody's request led here: it is a piece of the server's own work, in a trace of its own.
+    pub(crate) is_own_work: bool,
 }
 
 impl Origin {
-    /// The server itself, outside any trace.
-    pub(crate) fn server() -> Self {
-        Self { principal: Principal::System, trace_id: TraceId::default(), span: Span::none() }
-    }
-
-    /// Whether nobody's request led here.
-    pub(crate) fn is_outside_any_trace(&self) -> bool {
-        self.trace_id == TraceId::default()
+    /// The server itself, at a piece of work of its own: `span` is its root, and its events carry the trace's id.
+    ///
+    /// The id is the exporter's, where there is one, else random: the events carry it either way.
+    pub(crate) fn own_work(span: Span, ids: &dyn IdSource) -> Self {
+        let exported = span.context().span().span_context().trace_id();
+        let trace_id = if exported == opentelemetry::TraceId::INVALID {
+            TraceId(*ids.uuid().as_bytes())
+        } else {
+            TraceId(exported.to_bytes())
+        };
+        Self { principal: Principal::System, trace_id, span, is_own_work: true }
     }
 
     /// The server itself, going on with what somebody else asked.
@@ -82,6 +89,7 @@ impl From<&Context> for Origin {
             principal: context.caller.principal.clone(),
             trace_id: context.trace_id,
             span: context.span.clone(),
+            is_own_work: false,
         }
     }
 }

@@ -57,7 +57,9 @@ pub fn bearer(headers: &HeaderMap) -> Option<Sensitive<String>> {
 pub fn refuse_token_in_query(uri: &Uri) -> Result<(), Problem> {
     let Some(query) = uri.query() else { return Ok(()) };
     let carries = url::form_urlencoded::parse(query.as_bytes()).any(|(name, value)| {
-        SECRET_PARAMETERS.contains(&name.to_ascii_lowercase().as_str()) || value.contains(TOKEN_PREFIX)
+        SECRET_PARAMETERS.contains(&name.to_ascii_lowercase().as_str())
+            || name.contains(TOKEN_PREFIX)
+            || value.contains(TOKEN_PREFIX)
     });
     if carries {
         return Err(Problem::new(Code::Unauthenticated).saying(
@@ -244,9 +246,15 @@ mod tests {
 
     #[test]
     fn f10_a_token_in_an_address_is_refused_and_not_printed() {
-        for query in
-            ["?token=SECRET", "?a=1&Access_Token=SECRET", "?%74oken=SECRET", "?q=bst_SECRET", "?token"]
-        {
+        for query in [
+            "?token=SECRET",
+            "?a=1&Access_Token=SECRET",
+            "?%74oken=SECRET",
+            "?q=bst_SECRET",
+            "?bst_SECRET=1",
+            "?a=1&%62st_SECRET",
+            "?token",
+        ] {
             let uri: Uri = format!("/api/v1/log{query}").parse().expect("an address");
             let problem = refuse_token_in_query(&uri).expect_err(query);
             assert_eq!(problem.code(), Code::Unauthenticated);

@@ -33,8 +33,18 @@ pub struct HttpConfig {
     pub allowed_origins: Vec<String>,
     /// Whether a proxy in front ends TLS, so that the server's own origin begins with `https`. Default: false.
     pub tls_terminated: bool,
+    /// Connections at once; the next is answered `overloaded` and closed. Never more than half of the files that the
+    /// process may open. Default: 512. Range: 1 to 65 536.
+    pub connections_max: u32,
+    /// Seconds that a request's head may take from its first byte on. Default: 10. Range: 1 to 300.
+    pub header_read_seconds: u64,
+    /// Seconds that a connection may stay without a request, or with an answer that its peer does not take. Default: 75.
+    /// Range: 1 to 3 600.
+    pub keep_alive_seconds: u64,
     /// Bytes of a request body. Default: 262 144. Range: 1 024 to 16 777 216.
     pub body_bytes_max: usize,
+    /// Bytes of a task's body, whose args may be a long text. Default: 2 097 152. Range: 1 024 to 16 777 216.
+    pub task_body_bytes_max: usize,
     /// Bytes of all request headers together. Default: 16 384. Range: 1 024 to 65 536.
     pub header_bytes_max: usize,
     /// Bytes of a request's path and query. Default: 8 192. Range: 256 to 32 768.
@@ -65,7 +75,11 @@ impl Default for HttpConfig {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             tls_terminated: false,
+            connections_max: 512,
+            header_read_seconds: 10,
+            keep_alive_seconds: 75,
             body_bytes_max: 256 * 1024,
+            task_body_bytes_max: 2 * 1024 * 1024,
             header_bytes_max: 16 * 1024,
             uri_bytes_max: 8 * 1024,
             rate_per_second: 1_000,
@@ -93,8 +107,12 @@ pub struct HttpConfigError {
 
 impl HttpConfig {
     /// Every whole number, with the least and the most that it may be; in the order in which they are checked.
-    pub(crate) const RANGES: [(&str, u64, u64); 11] = [
+    pub(crate) const RANGES: [(&str, u64, u64); 15] = [
+        ("connections_max", 1, 65_536),
+        ("header_read_seconds", 1, 300),
+        ("keep_alive_seconds", 1, 3_600),
         ("body_bytes_max", 1_024, 16 * 1024 * 1024),
+        ("task_body_bytes_max", 1_024, 16 * 1024 * 1024),
         ("header_bytes_max", 1_024, 64 * 1024),
         ("uri_bytes_max", 256, 32 * 1024),
         ("rate_per_second", 1, 1_000_000),
@@ -113,7 +131,11 @@ impl HttpConfig {
     /// The first field that is not.
     pub fn validate(&self) -> Result<(), HttpConfigError> {
         let numbers = [
+            self.connections_max.into(),
+            self.header_read_seconds,
+            self.keep_alive_seconds,
             self.body_bytes_max as u64,
+            self.task_body_bytes_max as u64,
             self.header_bytes_max as u64,
             self.uri_bytes_max as u64,
             self.rate_per_second.into(),

@@ -34,7 +34,7 @@ use tracing::{error, info, warn};
 
 use crate::{
     config::Config,
-    http::{AppState, router},
+    http::{self, AppState},
     offline::{log_folder, open_log, views_file},
 };
 
@@ -126,7 +126,7 @@ pub struct Server {
     log: Arc<SegmentLog>,
     stopping: CancellationToken,
     projector_stopping: CancellationToken,
-    http: JoinHandle<io::Result<()>>,
+    http: JoinHandle<()>,
 }
 
 /// Starts everything, in order.
@@ -171,9 +171,7 @@ pub async fn start(config: Config, metrics: PrometheusHandle) -> Result<Server, 
         metrics,
         stopping: stopping.clone(),
     };
-    let service = router(state).into_make_service_with_connect_info::<SocketAddr>();
-    let serving = axum::serve(listener, service).with_graceful_shutdown(stopping.clone().cancelled_owned());
-    let http = tokio::spawn(serving.into_future());
+    let http = tokio::spawn(http::serve(listener, state));
     let server = Server {
         address,
         data_dir,
@@ -213,8 +211,7 @@ impl Server {
     /// Resolves when the server can not go on. A log that takes no writes is no such case: reads stay.
     pub async fn failed(&mut self) -> anyhow::Error {
         match (&mut self.http).await {
-            Ok(Ok(())) => anyhow!("the HTTP server has ended by itself"),
-            Ok(Err(error)) => anyhow::Error::new(error).context("the HTTP server has failed"),
+            Ok(()) => anyhow!("the HTTP server has ended by itself"),
             Err(error) => anyhow::Error::new(error).context("the HTTP server has crashed"),
         }
     }

@@ -16,8 +16,9 @@ use crate::{
 
 /// At most so many events in one append.
 pub const APPEND_EVENTS_MAX: usize = 256;
-/// At most so many bytes of one encoded event, payload and metadata together: the 64 KiB result and its envelope.
-pub const EVENT_BYTES_MAX: usize = 256 * 1024;
+/// At most so many bytes of one encoded event, payload and metadata together. The longest are the sealed args of a task:
+/// a text of 100 000 characters, each at most six bytes as JSON, and its envelope.
+pub const EVENT_BYTES_MAX: usize = 768 * 1024;
 
 /// One append: all of its parts or none.
 #[derive(Debug, Clone)]

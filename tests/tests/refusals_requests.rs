@@ -178,7 +178,7 @@ async fn an_unknown_route_or_method_is_answered_in_the_envelope() {
 #[tokio::test]
 async fn what_is_too_large_is_refused_with_its_bound() {
     let (_server, operator, space) = scene().await;
-    let huge = task("args", json!({ "text": "x".repeat(300 * 1024) }));
+    let huge = task("args", json!({ "text": "x".repeat(2100 * 1024) }));
     let answer = operator.post(&space.path("/tasks"), &huge).await;
     answer.expect_error(413, "invalid_request");
     let request = operator.request(Method::GET, &space.path("")).header("x-filler", "y".repeat(20_000));

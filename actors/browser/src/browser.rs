@@ -13,11 +13,12 @@ use chromiumoxide_cdp::cdp::browser_protocol::target::{
 };
 use chromiumoxide_cdp::cdp::js_protocol::runtime::EvaluateParams;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::connection::{CallError, Connection, Gone};
 use crate::launch::{self, Exit, LaunchError, LaunchSpec, Process};
+use crate::notice::Notice;
 use crate::observer::{Observer, auto_attach};
 use crate::process::ProcessIdentity;
 use crate::reference::TabId;
@@ -160,6 +161,11 @@ impl Browser {
     /// Turns to `Some` once the browser has ended.
     pub fn exited(&self) -> watch::Receiver<Option<Exit>> {
         self.process.exit.clone()
+    }
+
+    /// What it does by itself from now on.
+    pub fn notices(&self) -> broadcast::Receiver<Notice> {
+        self.hub.notices().listen()
     }
 
     /// Whether it was started with Chromium's sandbox.

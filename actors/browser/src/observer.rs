@@ -19,6 +19,7 @@ use serde::Deserialize;
 use tracing::{debug, trace};
 
 use crate::connection::{Connection, Event, Gone, Listener};
+use crate::notice::Notice;
 use crate::policy;
 use crate::reference::TabId;
 use crate::session::Session;
@@ -326,13 +327,19 @@ impl Observer {
             kind: dialog.kind,
             answered: leaves,
         };
-        self.change_tab(session, |tab| {
+        let notice = self.hub.change(|state| {
+            state.dialog_count += 1;
+            let (number, tab) = (state.dialog_count, state.tab_of(session)?);
+            let known = state.tabs.get_mut(&tab)?;
+            let notice = Notice::Dialog { number, tab, dialog: info.clone() };
             if leaves {
-                tab.auto_answered = Some(info);
+                known.auto_answered = Some(info);
             } else {
-                tab.dialog = Some(OpenDialog { info, session: session.into() });
+                known.dialog = Some(OpenDialog { info, session: session.into() });
             }
+            Some(notice)
         });
+        notice.into_iter().for_each(|notice| self.hub.notices().tell(notice));
         if leaves {
             // Whoever navigates or closes means to leave.
             let session = Session::attached(connection.clone(), session.into());
@@ -348,7 +355,8 @@ impl Observer {
             state.forget(|key| {
                 key.frame == frame.id && (key.loader != frame.loader_id || &*key.session != session)
             });
-            let tab = state.tab_of(session).and_then(|id| state.tabs.get_mut(&id))?;
+            let id = state.tab_of(session)?;
+            let tab = state.tabs.get_mut(&id)?;
             let is_main = tab.target == frame.id;
             // Nothing is observed of a page before it is prepared.
             tab.prepared = true;
@@ -357,8 +365,9 @@ impl Observer {
                 tab.crashed = false;
                 tab.url = cut(&frame.url, TEXT_CHARS_MAX);
             }
-            let refused = is_main && !policy::may_show(&frame.url);
-            tab.refusals += u64::from(refused);
+            let refused = (is_main && !policy::may_show(&frame.url))
+                .then(|| Notice::Blocked { tab: id, url: tab.url.clone() });
+            tab.refusals += u64::from(refused.is_some());
             let known = FrameState {
                 loader: Some(frame.loader_id),
                 url: frame.url,
@@ -368,9 +377,10 @@ impl Observer {
                 ..FrameState::default()
             };
             tab.frames.insert(frame.id, known);
-            refused.then_some(())
+            refused
         });
-        if refused.is_some() {
+        if let Some(notice) = refused {
+            self.hub.notices().tell(notice);
             let session = Session::attached(connection.clone(), session.into());
             session.post(&NavigateParams::new("about:blank"));
         }

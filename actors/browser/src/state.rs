@@ -9,6 +9,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
+use crate::notice::Notices;
 use crate::observer::Target;
 use crate::reference::{NodeKey, References, TabId};
 use crate::tab::{DownloadNote, TEXT_CHARS_MAX, Tab, TabInfo, cut};
@@ -38,6 +39,7 @@ pub(crate) struct State {
     pub(crate) secret_fields: HashSet<NodeKey>,
     pub(crate) downloads: VecDeque<(u64, DownloadNote)>,
     pub(crate) download_count: u64,
+    pub(crate) dialog_count: u64,
     pub(crate) popups_refused: u64,
     /// Pages that crashed since one was last loaded.
     pub(crate) crashes_in_a_row: u32,
@@ -135,11 +137,12 @@ pub(crate) struct Hub(Arc<Inner>);
 struct Inner {
     state: Mutex<State>,
     bell: watch::Sender<()>,
+    notices: Notices,
 }
 
 impl Hub {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Inner { state: Mutex::default(), bell: watch::channel(()).0 }))
+        Self(Arc::new(Inner { state: Mutex::default(), bell: watch::channel(()).0, notices: Notices::new() }))
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -151,6 +154,10 @@ impl Hub {
         let result = change(&mut self.state());
         self.0.bell.send_replace(());
         result
+    }
+
+    pub(crate) fn notices(&self) -> &Notices {
+        &self.0.notices
     }
 
     pub(crate) fn bell(&self) -> watch::Receiver<()> {

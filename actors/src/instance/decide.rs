@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     caller::Scope,
-    rejection::{Denial, Rejection},
+    rejection::{Denial, Rejection, check_plain},
 };
 
 /// What to append; nothing where it is empty.
@@ -142,6 +142,7 @@ fn register(asked: &Register, facts: &Facts<'_>) -> Result<InstanceEvent, Reject
     if asked.kind == InstanceKind::Scripted && !facts.allowed.scripted {
         return Err(invalid("kind", "the server's configuration does not allow scripted"));
     }
+    asked.name.iter().try_for_each(|name| check_plain("name", name.as_str()))?;
     check_policy(&asked.network_policy).map_err(|problem| invalid("network_policy", problem))?;
     Ok(InstanceEvent::Registered {
         instance_kind: asked.kind,

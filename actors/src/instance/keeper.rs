@@ -92,8 +92,9 @@ impl Instances {
         world: &Arc<World>,
         id: InstanceId,
         command: Command,
+        origin: &Origin,
     ) -> Result<InstanceState, Rejection> {
-        self.ask(world, id, command, Caller::system(), Origin::server()).await
+        self.ask(world, id, command, Caller::system(), origin.clone()).await
     }
 
     /// Decides and records a command; answers with the state after it.
@@ -111,15 +112,16 @@ impl Instances {
         } else {
             self.keeper(id)?
         };
-        let task = {
-            let (world, keeper) = (Arc::clone(world), Arc::clone(&keeper));
-            async move { keeper.ask(&world, &command, &caller, &origin).await }
-        };
-        let state = detached(task).await?;
-        if registering {
-            self.0.write().entry(id).or_insert(keeper);
-        }
-        Ok(state)
+        let world = Arc::clone(world);
+        detached(async move {
+            let state = keeper.ask(&world, &command, &caller, &origin).await?;
+            if registering {
+                // In here, so that a caller who hangs up does not leave an instance that is recorded and not known.
+                world.instances.0.write().entry(id).or_insert(keeper);
+            }
+            Ok(state)
+        })
+        .await
     }
 
     /// Records that the next start of the holder's runtime begins.
@@ -131,6 +133,7 @@ impl Instances {
         world: &Arc<World>,
         id: InstanceId,
         space: SpaceId,
+        origin: &Origin,
     ) -> Result<Generation, Rejection> {
         let before = self.look(world, id).await?;
         let before = before.instance().ok_or(Rejection::InstanceNotFound)?;
@@ -139,9 +142,9 @@ impl Instances {
         }
         if before.runtime != RuntimeState::Down {
             let lost = Command::NoteLost { generation: before.generation, reason: LossReason::Orphaned };
-            self.tell(world, id, lost).await?;
+            self.tell(world, id, lost, origin).await?;
         }
-        let after = self.tell(world, id, Command::BeginStart).await?;
+        let after = self.tell(world, id, Command::BeginStart, origin).await?;
         after.instance().map(|instance| instance.generation).ok_or(Rejection::InstanceNotFound)
     }
 
@@ -207,6 +210,11 @@ impl Keeper {
         let mut state = self.state.lock().await;
         for _ in 0..2 {
             catch_up(world, &mut state).await?;
+            // Asked in line and before the rules: while this create stood here, the first one with the same key may
+            // have taken the instance, and then "in use" is said of the caller's own Space.
+            if ask.open.idempotency.is_some() && is_recorded(world, ask.append).await? {
+                return Ok(OpenOutcome::Repeated);
+            }
             let facts = OpenFacts {
                 caller: &ask.caller,
                 instance: &state,
@@ -270,6 +278,11 @@ pub(crate) fn runtime_spec(state: &InstanceState) -> Option<RuntimeSpec> {
 
 fn allowed(world: &World) -> Allowed {
     Allowed { trusted: world.config.allow_trusted_bundle, scripted: world.config.allow_scripted_runtime }
+}
+
+async fn is_recorded(world: &World, append: CommandId) -> Result<bool, Rejection> {
+    let found = world.log.find_append(append).await;
+    found.map(|found| found.is_some()).map_err(|_| Rejection::LogUnavailable)
 }
 
 /// Takes in what others have written to the stream.

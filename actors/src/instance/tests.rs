@@ -323,3 +323,11 @@ fn any_event_in_any_state_gives_a_state() {
         }
     }
 }
+
+#[test]
+fn s04_a_name_that_looks_like_a_secret_is_refused_and_not_repeated() {
+    let named = Register { name: Some("token=SECRET-1".parse().expect("printable")), ..asked() };
+    let refused = ask(&given(&[]), &register(named), &operator(&["team"])).expect_err("it is refused");
+    assert!(matches!(refused, Rejection::InvalidRequest { field: "name", .. }), "{refused:?}");
+    assert!(!format!("{refused:?} {refused}").contains("SECRET-1"));
+}

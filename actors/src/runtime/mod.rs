@@ -23,8 +23,14 @@ use eventlog::{
     },
     id::{CapabilityName, InstanceId, OperationId, SpaceId, TaskId},
 };
+use futures::{
+    StreamExt as _,
+    stream::{self, BoxStream},
+};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+
+pub use crate::space::Notice;
 
 /// What to start.
 #[derive(Debug, Clone)]
@@ -98,6 +104,12 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// `Some` once the browser has ended, for whatever reason.
     fn ended(&self) -> watch::Receiver<Option<End>>;
+
+    /// What the browser does by itself from now on, for the audit trail. Asked once, when it takes steps; bounded, so
+    /// what comes faster than it is taken may be left out.
+    fn notices(&self) -> BoxStream<'static, Notice> {
+        stream::empty().boxed()
+    }
 
     /// Ends the browser and everything it started, and removes what it kept; returns once nothing of it is left.
     async fn stop(&self);

@@ -8,6 +8,7 @@
 //! - An append of unknown outcome ends it: what it believes may be wrong. The next message wakes a new one, which
 //!   reads the truth.
 
+mod figures;
 mod submit;
 
 use std::{sync::Arc, time::Duration};
@@ -23,9 +24,13 @@ use kameo::{
     actor::ActorRef,
     message::{Context, Message},
 };
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::{
+    sync::{OwnedSemaphorePermit, watch},
+    time::Instant,
+};
 use tracing::{Instrument, error, info_span, warn};
 
+use self::figures::ActiveTasks;
 use super::{
     Asker, Command, Decision, Effect, Facts, InHand, Reply as Decided, Report, RuntimeStatus, SpaceState,
     decide, due,
@@ -33,7 +38,6 @@ use super::{
     evolve_all, evolve_recorded,
     failure::Failure,
     slot::{Ended, Slot},
-    state::TaskEnd,
     summary::{SpaceSummary, TaskSummary},
 };
 use crate::{
@@ -59,6 +63,8 @@ pub(crate) struct SpaceActor {
     started: Option<OperationId>,
     /// What it believes may be wrong: it stops after this message.
     lost: bool,
+    /// Whether it has a task, as a figure.
+    active: ActiveTasks,
     /// Its share of the live actors.
     _permit: OwnedSemaphorePermit,
 }
@@ -78,6 +84,12 @@ pub(crate) struct Ask {
     pub(crate) origin: Origin,
 }
 
+/// One message on its way.
+pub(crate) struct Sent {
+    pub(crate) ask: Ask,
+    pub(crate) at: Instant,
+}
+
 /// What is asked.
 #[derive(Clone)]
 pub(crate) enum Asked {
@@ -89,6 +101,17 @@ pub(crate) enum Asked {
     Server(Command),
     /// The Space as it stands; carries out what is due.
     Look,
+}
+
+impl Asked {
+    /// Its name, as a label: one of a closed list.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Submit(..) => "submit",
+            Self::Caller(_, command) | Self::Server(command) => command.name(),
+            Self::Look => "look",
+        }
+    }
 }
 
 /// Which caller, in which Workspace it believes the Space to be.
@@ -137,7 +160,15 @@ impl Actor for SpaceActor {
     async fn on_start(birth: Birth, _: ActorRef<Self>) -> Result<Self, Self::Error> {
         metrics::gauge!("browserspace_actor_live").increment(1.0);
         let Birth { world, slot, state, permit } = birth;
-        let mut actor = Self { world, slot, state, started: None, lost: false, _permit: permit };
+        let mut actor = Self {
+            world,
+            slot,
+            state,
+            started: None,
+            lost: false,
+            active: ActiveTasks::default(),
+            _permit: permit,
+        };
         actor.tell_slot();
         Ok(actor)
     }
@@ -149,10 +180,15 @@ impl Drop for SpaceActor {
     }
 }
 
-impl Message<Ask> for SpaceActor {
+impl Message<Sent> for SpaceActor {
     type Reply = Answer;
 
-    async fn handle(&mut self, ask: Ask, context: &mut Context<Self, Answer>) -> Answer {
+    async fn handle(&mut self, sent: Sent, context: &mut Context<Self, Answer>) -> Answer {
+        let Sent { ask, at: sent_at } = sent;
+        let began = Instant::now();
+        let command = ask.asked.name();
+        metrics::histogram!("browserspace_actor_mailbox_wait_duration_seconds", "command" => command)
+            .record(began.duration_since(sent_at).as_secs_f64());
         let name = match &ask.asked {
             Asked::Submit(..) => "submit_task",
             Asked::Caller(..) | Asked::Server(_) => "ask_space",
@@ -172,14 +208,16 @@ impl Message<Ask> for SpaceActor {
         if self.lost {
             context.stop();
         }
+        metrics::histogram!("browserspace_actor_handle_duration_seconds", "command" => command)
+            .record(began.elapsed().as_secs_f64());
         Answer(answer)
     }
 }
 
 impl SpaceActor {
-    /// What the server tells a Space outside any trace belongs to the trace of the task that waits for it.
+    /// What the server tells a Space in the course of its own work belongs to the trace of the task that waits for it.
     fn trace_of(&self, origin: Origin) -> Origin {
-        if !origin.is_outside_any_trace() {
+        if !origin.is_own_work {
             return origin;
         }
         let active = self.state.active_task().map(|active| active.task().task);
@@ -273,38 +311,11 @@ impl SpaceActor {
         self.tell_slot();
     }
 
-    fn count(&self, events: &[SpaceEvent]) {
-        let ended = |event: &SpaceEvent| {
-            matches!(
-                event,
-                SpaceEvent::TaskCompleted { .. }
-                    | SpaceEvent::TaskFailed { .. }
-                    | SpaceEvent::TaskCancelled { .. }
-            )
-        };
-        let Some(last) = self.state.space().and_then(|space| space.last_task.as_ref()) else { return };
-        if !events.iter().any(ended) {
-            return;
-        }
-        let outcome = match &last.end {
-            TaskEnd::Completed { .. } => "completed",
-            TaskEnd::Failed(_) => "failed",
-            TaskEnd::Cancelled => "cancelled",
-        };
-        metrics::counter!("browserspace_task_outcomes_total", "outcome" => outcome).increment(1);
-        let duration = last.finished_at.since(last.task.queued_at);
-        metrics::histogram!("browserspace_task_duration_seconds", "outcome" => outcome)
-            .record(duration.as_secs_f64());
-        if let Some(cancel) = last.task.cancel {
-            let waited = last.finished_at.since(cancel.requested_at);
-            metrics::histogram!("browserspace_task_cancel_duration_seconds").record(waited.as_secs_f64());
-        }
-    }
-
     /// What the directory and who waits must know of the state.
     fn tell_slot(&mut self) {
         use std::sync::atomic::Ordering::Relaxed;
         let busy = self.state.active_task().is_some();
+        self.active.is(busy);
         self.slot.busy.store(busy, Relaxed);
         if !busy {
             self.slot.forget_origin();

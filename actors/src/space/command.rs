@@ -66,6 +66,26 @@ pub enum Command {
     Notice(Notice),
 }
 
+impl Command {
+    /// Its name in spans and metrics.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Submit(_) => "submit",
+            Self::Cancel { .. } => "cancel",
+            Self::Close { .. } => "close",
+            Self::Report(_) => "report",
+            Self::Overdue { .. } => "overdue",
+            Self::RuntimeReady { .. } => "runtime_ready",
+            Self::RuntimeLost { .. } => "runtime_lost",
+            Self::RuntimeUnavailable => "runtime_unavailable",
+            Self::Recover { .. } => "recover",
+            Self::IdleTick { .. } => "idle_tick",
+            Self::Notice(_) => "notice",
+        }
+    }
+}
+
 /// One submit. Ids, the sealed args and the verdict of the catalogue come from the caller of `decide`.
 #[derive(Debug, Clone)]
 pub struct Submit {

@@ -14,7 +14,7 @@ use crate::{
     caller::Caller,
     capability::Catalogue,
     instance::{Instance, InstanceState},
-    rejection::Rejection,
+    rejection::{Rejection, check_plain},
     workspace::{Binding, WorkspaceState},
 };
 
@@ -92,7 +92,7 @@ impl Opening {
 }
 
 /// Decides a create, in this order: Workspace entry, owner, drain, instance and binding, grants, idle time-out,
-/// retired, in use.
+/// owner id, retired, in use.
 ///
 /// # Errors
 /// [`Rejection`]: nothing is to be appended.
@@ -104,6 +104,7 @@ pub fn open(asked: &Open, facts: &OpenFacts<'_>) -> Result<Opening, Rejection> {
     let (instance, binding) = visible(asked, facts)?;
     let granted_capabilities = grants(asked, instance, binding, facts.catalogue)?;
     check_idle_timeout(asked.idle_timeout)?;
+    check_plain("owner_id", asked.owner.id.as_str())?;
     if instance.retired {
         return Err(Rejection::InstanceRetired);
     }

@@ -9,7 +9,7 @@ use super::{
     failure::Failure,
     state::{OpenSpace, Phase, Space, SpaceState},
 };
-use crate::rejection::Rejection;
+use crate::rejection::{Rejection, check_plain};
 
 /// A repeat is answered first, also on a closed Space: the first answer stands. Then what needs no record, then the
 /// refusals that an auditor must see. A busy Space refuses before those, so nobody can fill the log while it works.
@@ -37,6 +37,7 @@ pub(super) fn submit(
     }
     asked.checked.clone()?;
     check_timeout(asked)?;
+    check_plain("request_id", asked.request_id.as_str())?;
     if let Some(active) = open.active_task() {
         return Err(Rejection::SpaceTaskInProgress { task: active.task().task });
     }

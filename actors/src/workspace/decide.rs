@@ -12,7 +12,7 @@ use super::{
 use crate::{
     caller::Scope,
     instance::Instance,
-    rejection::{Denial, Rejection},
+    rejection::{Denial, Rejection, check_plain},
 };
 
 /// What to append; nothing where it is empty.
@@ -47,6 +47,7 @@ pub fn decide(state: &WorkspaceState, command: &Command, facts: &Facts<'_>) -> R
         Command::Create => created(state).into_iter().collect(),
         Command::IssueToken(asked) => {
             let issued = issue(asked, facts)?;
+            check_plain("workspace_id", state.id().as_str())?;
             created(state).into_iter().chain([issued]).collect()
         }
         Command::RevokeToken { token } => revoke_token(state, *token)?,
@@ -85,6 +86,7 @@ fn issue(asked: &IssueToken, facts: &Facts<'_>) -> Result<WorkspaceEvent, Reject
         let problem = "must lie in the future".to_owned();
         return Err(Rejection::InvalidRequest { field: "expires_at", problem });
     }
+    check_plain("owner_id", asked.owner_id.as_str())?;
     Ok(WorkspaceEvent::TokenIssued {
         token: asked.token,
         hash: asked.hash,
@@ -111,6 +113,7 @@ fn grant(asked: &GrantBinding, facts: &Facts<'_>) -> Result<WorkspaceEvent, Reje
         return Err(Rejection::InstanceRetired);
     }
     check_capabilities(asked, instance, facts)?;
+    asked.owner_id.iter().try_for_each(|owner| check_plain("owner_id", owner.as_str()))?;
     Ok(WorkspaceEvent::BindingGranted {
         binding: asked.binding,
         instance: asked.instance,

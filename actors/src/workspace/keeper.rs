@@ -26,22 +26,26 @@ use crate::{
 
 /// The owners, by Workspace. One that does not exist has none.
 #[derive(Default)]
-pub(crate) struct Workspaces(RwLock<BTreeMap<WorkspaceId, Arc<Mutex<WorkspaceState>>>>);
+pub(crate) struct Workspaces {
+    known: RwLock<BTreeMap<WorkspaceId, Arc<Mutex<WorkspaceState>>>>,
+    /// Held while a Workspace is made: those who make the same one at once stand in one line as well.
+    births: Mutex<()>,
+}
 
 impl Workspaces {
     /// Takes over what recovery has folded.
     pub(crate) fn adopt(&self, state: WorkspaceState) {
-        self.0.write().insert(state.id().clone(), Arc::new(Mutex::new(state)));
+        self.known.write().insert(state.id().clone(), Arc::new(Mutex::new(state)));
     }
 
     /// Every Workspace that exists.
     pub(crate) fn ids(&self) -> BTreeSet<WorkspaceId> {
-        self.0.read().keys().cloned().collect()
+        self.known.read().keys().cloned().collect()
     }
 
     /// The Workspace as it stands; an absent one is absent.
     pub(crate) async fn look(&self, world: &World, id: &WorkspaceId) -> Result<WorkspaceState, Rejection> {
-        let Some(keeper) = self.0.read().get(id).cloned() else {
+        let Some(keeper) = self.keeper(id) else {
             return Ok(WorkspaceState::Absent(id.clone()));
         };
         let mut state = keeper.lock().await;
@@ -59,18 +63,28 @@ impl Workspaces {
         caller: Caller,
         origin: Origin,
     ) -> Result<Position, Rejection> {
-        let known = self.0.read().get(id).cloned();
-        let absent = || Arc::new(Mutex::new(WorkspaceState::Absent(id.clone())));
-        let keeper = known.unwrap_or_else(absent);
-        let work = {
-            let (world, keeper) = (Arc::clone(world), Arc::clone(&keeper));
-            async move { decide_and_record(&world, &keeper, &command, instance.as_ref(), &caller, &origin).await }
-        };
-        let position = detached(work).await?;
-        if position > Position::ZERO {
-            self.0.write().entry(id.clone()).or_insert(keeper);
-        }
-        Ok(position)
+        let (world, id) = (Arc::clone(world), id.clone());
+        detached(async move {
+            let record =
+                |keeper| decide_and_record(&world, keeper, &command, instance.as_ref(), &caller, &origin);
+            let workspaces = &world.workspaces;
+            if let Some(keeper) = workspaces.keeper(&id) {
+                return record(&*keeper).await;
+            }
+            let _birth = workspaces.births.lock().await;
+            let absent = || Arc::new(Mutex::new(WorkspaceState::Absent(id.clone())));
+            let keeper = workspaces.keeper(&id).unwrap_or_else(absent);
+            let position = record(&*keeper).await?;
+            if position > Position::ZERO {
+                workspaces.known.write().entry(id.clone()).or_insert(keeper);
+            }
+            Ok(position)
+        })
+        .await
+    }
+
+    fn keeper(&self, id: &WorkspaceId) -> Option<Arc<Mutex<WorkspaceState>>> {
+        self.known.read().get(id).cloned()
     }
 }
 

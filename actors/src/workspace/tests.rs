@@ -242,3 +242,17 @@ fn any_event_in_any_state_gives_a_state() {
         }
     }
 }
+
+#[test]
+fn s04_an_owner_id_that_looks_like_a_secret_is_refused_and_not_repeated() {
+    let secret = "token=SECRET-1".parse().expect("printable");
+    let state = given(&[created()]);
+    let issue = Command::IssueToken(IssueToken { owner_id: secret, ..token(false, None) });
+    let owner_id = Some("password=SECRET-1".parse().expect("printable"));
+    let grant = Command::GrantBinding(GrantBinding { owner_id, ..binding(None) });
+    for command in [issue, grant] {
+        let refused = ask(&state, &command, &everywhere()).expect_err("it is refused");
+        assert!(matches!(refused, Rejection::InvalidRequest { field: "owner_id", .. }), "{refused:?}");
+        assert!(!format!("{refused:?} {refused}").contains("SECRET-1"));
+    }
+}

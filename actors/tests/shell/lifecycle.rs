@@ -219,3 +219,21 @@ async fn a_drain_ends_everything_in_order_and_a_second_one_waits_for_the_first()
     let closed = server.close(idle).await;
     assert_eq!(closed.status, SpaceStatus::Closed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_caller_asked_for_and_did_not_wait_for_is_known_as_it_is_recorded() {
+    let server = Server::start().await;
+    {
+        let mut registering = std::pin::pin!(server.try_instance());
+        assert!(futures::poll!(registering.as_mut()).is_pending());
+        let mut issuing = std::pin::pin!(server.caller(Role::RuntimeAgent, "agent"));
+        assert!(futures::poll!(issuing.as_mut()).is_pending());
+        // Both hang up here.
+    }
+    settle().await;
+    let events = server.disk.events().await;
+    let kinds: Vec<_> = events.iter().map(|recorded| recorded.event.kind()).collect();
+    assert!(kinds.contains(&"registered") && kinds.contains(&"token_issued"), "{kinds:?}");
+    assert_eq!(server.spaces.instances().len(), 1);
+    assert_eq!(server.spaces.workspaces().len(), 1);
+}

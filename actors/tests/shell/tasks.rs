@@ -228,3 +228,47 @@ async fn keys_live_as_long_as_their_task_and_their_space() {
     server.close(space).await;
     assert_eq!(server.disk.keys.held_count(), 0);
 }
+
+/// What the server does of its own: a start, a recovery, an idle time-out and a drain have a trace each.
+#[tokio::test(start_paused = true)]
+async fn every_piece_of_the_servers_own_work_has_a_trace_of_its_own_and_its_events_carry_it() {
+    let server = Server::start().await;
+    let (idle, busy) = (server.space().await, server.space().await);
+    server.run(idle, "1", "outcome=crash").await;
+    tokio::time::sleep(Duration::from_secs(3_700)).await;
+    assert!(server.submit(busy, "1", "").await.is_err(), "its idle time is over, too");
+    let kept = server.space().await;
+    let next = Server::on(server.disk.reopened(), crate::harness::config()).await;
+    next.spaces.drain(Duration::from_secs(1)).await;
+    let events = next.disk.events().await;
+    let mut traces = std::collections::HashMap::<_, std::collections::BTreeSet<_>>::new();
+    for recorded in &events {
+        let kind = recorded.event.kind();
+        // The harness calls outside any trace; so what it asked for has none.
+        let asked = [
+            "created",
+            "token_issued",
+            "registered",
+            "reserved",
+            "opened",
+            "queued",
+            "started",
+            "failed",
+            "faulted",
+        ];
+        if asked.contains(&kind) {
+            continue;
+        }
+        assert_ne!(recorded.metadata.trace_id, TraceId::default(), "{kind} of {:?}", recorded.stream);
+        traces.entry(recorded.metadata.trace_id).or_default().insert(kind.to_owned());
+    }
+    let with = |kind: &str| traces.values().filter(|kinds| kinds.contains(kind)).count();
+    assert_eq!(with("booted"), 2);
+    assert!(with("runtime_starting") >= 4 && with("runtime_ready") >= 4, "{traces:?}");
+    let of_idle =
+        traces.values().filter(|kinds| kinds.contains("closed") && !kinds.contains("drain_started"));
+    assert_eq!(of_idle.count(), 2, "{traces:?}");
+    let drain = traces.values().find(|kinds| kinds.contains("drain_started")).expect("it drained");
+    assert!(drain.contains("closed") && drain.contains("stopped"), "{drain:?}");
+    assert!(next.disk.kinds(kept).await.contains(&"closed".to_owned()));
+}

@@ -14,7 +14,9 @@ use axum::{
 use eventlog::Json;
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number};
+use tokio::time::timeout_at;
 
+use super::exchange::Exchange;
 use crate::problem::{Code, Problem};
 
 /// A phrase that says what a field must be: "must be a text".
@@ -31,14 +33,23 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = std::convert::Infallible;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
-        let is_json = is_json(request.headers());
-        let bytes = Bytes::from_request(request, state).await;
+        let form = plain_json(request.headers());
+        let until = request.extensions().get::<Exchange>().map(|exchange| exchange.deadline);
+        let reading = Bytes::from_request(request, state);
+        let bytes = match until {
+            None => reading.await,
+            Some(until) => match timeout_at(until.into(), reading).await {
+                Ok(bytes) => bytes,
+                // Nothing was asked yet, so nothing can have been recorded.
+                Err(_) => {
+                    let status = StatusCode::REQUEST_TIMEOUT;
+                    return Ok(Self(Err(not_as_documented(status, "the body did not arrive in time"))));
+                }
+            },
+        };
         Ok(Self(match bytes {
-            Ok(bytes) if bytes.is_empty() || is_json => Ok(bytes),
-            Ok(_) => Err(not_as_documented(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "the body must be application/json",
-            )),
+            Ok(bytes) if bytes.is_empty() => Ok(bytes),
+            Ok(bytes) => form.map(|()| bytes),
             Err(rejection) => Err(match rejection.into_response().status() {
                 status @ StatusCode::PAYLOAD_TOO_LARGE => {
                     not_as_documented(status, "the body is larger than it may be")
@@ -67,12 +78,33 @@ impl RawBody {
     }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
-    let essence = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.split(';').next());
-    essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
+/// Refuses whatever says that it is not plain JSON in UTF-8: it would be read as something else than was meant.
+///
+/// Source: RFC 9110, sections 8.3 (type) and 8.4 (encoding); RFC 8259, section 8.1 (JSON is UTF-8).
+fn plain_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let refuse = |message| Err(not_as_documented(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    let encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+    let mut encodings = encodings.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    if !encodings.all(|encoding| encoding.trim_ascii().eq_ignore_ascii_case(b"identity")) {
+        return refuse("the body must not be compressed");
+    }
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(kind), None) = (types.next(), types.next()) else {
+        return refuse("the body must be application/json");
+    };
+    let mut parts = kind.to_str().unwrap_or_default().split(';').map(str::trim);
+    if !parts.next().is_some_and(|essence| essence.eq_ignore_ascii_case("application/json")) {
+        return refuse("the body must be application/json");
+    }
+    let named = parts.filter_map(|part| part.split_once('='));
+    let mut charsets = named
+        .filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset"))
+        .map(|(_, value)| value.trim().trim_matches('"'));
+    if charsets.all(|charset| charset.eq_ignore_ascii_case("utf-8")) {
+        Ok(())
+    } else {
+        refuse("the body must be in UTF-8")
+    }
 }
 
 /// An `invalid_request` about the request as a whole.
@@ -243,7 +275,7 @@ impl Params {
         Self(url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect())
     }
 
-    /// A parameter that may be left out; empty counts as left out, as forms send it.
+    /// A parameter that may be left out; an empty one is there, and means nothing.
     pub(crate) fn optional<T>(
         &mut self,
         name: &'static str,
@@ -260,7 +292,7 @@ impl Params {
         if found.len() > 1 {
             return Err(Problem::invalid(name, "stands there twice"));
         }
-        Ok(found.pop().map(|(_, text)| text).filter(|text| !text.is_empty()))
+        Ok(found.pop().map(|(_, text)| text))
     }
 
     /// Refuses what nobody took.

@@ -3,17 +3,47 @@
 use std::time::Duration;
 
 use axum::{
-    extract::{Request, State},
+    extract::{MatchedPath, Request, State},
     http::{HeaderMap, Method, StatusCode, Uri},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
 
-use super::{App, body::not_as_documented, prefer};
+use super::{
+    App,
+    body::{Params, not_as_documented},
+    prefer,
+};
 use crate::{
     identity,
     problem::{Code, Problem},
 };
+
+/// How much later than a body's own bound a route is cut: "not arrived" comes before "outcome unknown".
+const BODY_MARGIN: Duration = Duration::from_secs(1);
+
+/// The routes that take parameters, all of them reads. Each refuses those that it does not know.
+const ROUTES_WITH_PARAMETERS: [&str; 8] = [
+    "/browser-spaces",
+    "/tasks",
+    "/events",
+    "/artifacts",
+    "/bindings",
+    "/tokens",
+    "/browser-instances",
+    "/log",
+];
+
+/// Refuses parameters where there are none: whoever sends one believes that it does something.
+pub(crate) async fn parameters(request: Request, next: Next) -> Result<Response, Problem> {
+    let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    let takes_some = is_read && ROUTES_WITH_PARAMETERS.iter().any(|end| route.ends_with(end));
+    if !takes_some {
+        Params::new(request.uri().query()).finish()?;
+    }
+    Ok(next.run(request).await)
+}
 
 /// Refuses foreign names and pages (C1, C2), tokens in addresses (C4), and headers and addresses beyond their bounds.
 pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Result<Response, Problem> {
@@ -41,7 +71,8 @@ pub(crate) async fn time_out(State(app): State<App>, request: Request, next: Nex
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     // A wait that is not well-formed is refused by its route; here it only must not be counted.
     let wait = prefer::wait(request.headers()).ok().flatten().unwrap_or_default();
-    let limit = Duration::from_secs(app.config.request_timeout_seconds) + wait;
+    // A body has until the request's deadline to arrive, and its route says so itself.
+    let limit = Duration::from_secs(app.config.request_timeout_seconds) + wait + BODY_MARGIN;
     match tokio::time::timeout(limit, next.run(request)).await {
         Ok(response) => response,
         Err(_) => {
@@ -49,6 +80,11 @@ pub(crate) async fn time_out(State(app): State<App>, request: Request, next: Nex
             Problem::new(code).saying("the server did not answer in time").into_response()
         }
     }
+}
+
+/// The answer on a connection beyond those that there may be.
+pub(crate) async fn no_place() -> Problem {
+    Problem::new(Code::Overloaded).saying("there are as many connections as there may be")
 }
 
 /// The answer for addresses that lead nowhere.

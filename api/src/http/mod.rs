@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! request ─► surround (ids, span, log line) ─► guard (names, bounds) ─► time_out ─► authenticate ─► handler
-//!            401 ─► 403 for the Workspace ─► 404 for the id ─► 403 for the owner ─► 400, 422 or 409
+//!            401 ─► 422 for a parameter where there is none ─► 403 for the Workspace ─► 404 for the id ─► 403 for the owner ─► 400, 422 or 409
 //! ```
 //!
 //! Handlers turn a request into a command for [`actors::Spaces`] or a question to the views, and the answer into a
@@ -13,6 +13,7 @@ mod artifacts;
 mod asked;
 mod bindings;
 mod body;
+pub(crate) mod connections;
 mod docs;
 mod events;
 mod exchange;
@@ -36,12 +37,13 @@ use actors::Spaces;
 use axum::{
     Router,
     extract::DefaultBodyLimit,
-    middleware::from_fn_with_state,
+    middleware::{from_fn, from_fn_with_state},
     routing::{get, post},
 };
 use eventlog::EventLog;
 use metrics_exporter_prometheus::PrometheusHandle;
 use projections::Views;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -97,15 +99,30 @@ impl From<AppState> for App {
     }
 }
 
+/// Serves the whole surface until the state's `stopping` is cancelled; returns once what was under way is answered.
+pub(crate) async fn serve(listener: TcpListener, state: AppState) {
+    let (config, stopping) = (state.config.clone(), state.stopping.clone());
+    let app = App::from(state);
+    let refusal = Router::new()
+        .fallback(gate::no_place)
+        .layer(from_fn_with_state(app.clone(), exchange::surround))
+        .with_state(app.clone());
+    connections::serve(listener, routes(app), refusal, &config, stopping).await;
+}
+
 /// Every route, with its layers.
 ///
-/// Serve it with `into_make_service_with_connect_info::<SocketAddr>()`: failed authentications are counted by peer, and
-/// `metrics_public` means this machine only.
+/// Whoever serves it puts the peer's address into each request as `ConnectInfo<SocketAddr>`: failed authentications
+/// are counted by peer, and `metrics_public` means this machine only.
 pub fn router(state: AppState) -> Router {
-    let app = App::from(state);
+    routes(App::from(state))
+}
+
+fn routes(app: App) -> Router {
+    let task_body = DefaultBodyLimit::max(app.config.task_body_bytes_max);
     let space = Router::new()
         .route("/", get(spaces::get))
-        .route("/tasks", get(tasks::list).post(tasks::submit))
+        .route("/tasks", get(tasks::list).post(tasks::submit).layer(task_body))
         .route("/tasks/{task_id}", get(tasks::get))
         .route("/cancel", post(spaces::cancel))
         .route("/close", post(spaces::close))
@@ -126,6 +143,7 @@ pub fn router(state: AppState) -> Router {
         .route("/capabilities", get(server::capabilities))
         .route("/log", get(log::events))
         .route("/server/drain", post(server::drain))
+        .route_layer(from_fn(gate::parameters))
         .route_layer(from_fn_with_state(app.clone(), asked::authenticate));
     Router::new()
         .nest("/api/v1", v1)

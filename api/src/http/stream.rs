@@ -74,12 +74,17 @@ impl End {
 pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
     headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
         value.split(',').any(|range| {
-            range
-                .split(';')
-                .next()
-                .is_some_and(|range| range.trim().eq_ignore_ascii_case("text/event-stream"))
+            let mut parts = range.split(';').map(str::trim);
+            let named = parts.next().is_some_and(|range| range.eq_ignore_ascii_case("text/event-stream"));
+            named && !parts.any(is_weight_of_nothing)
         })
     })
+}
+
+/// `q=0`, `q=0.0` …: "not acceptable". Source: RFC 9110, section 12.4.2.
+fn is_weight_of_nothing(parameter: &str) -> bool {
+    let weight = parameter.split_once('=').filter(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
+    weight.is_some_and(|(_, weight)| weight.trim().parse::<f32>().is_ok_and(|weight| weight <= 0.0))
 }
 
 /// Where a reader was cut. It wins over the address, which a browser repeats as it was at first.
@@ -233,6 +238,17 @@ mod tests {
         assert_eq!(last_event_id(&HeaderMap::new()), Ok(None));
         for bad in ["-1", "spc_x", "1 2"] {
             assert!(last_event_id(&headers("last-event-id", bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_stream_is_wanted_unless_it_is_weighed_with_nothing() {
+        let wanted = |accept| is_wanted(&headers("accept", accept));
+        for yes in ["text/event-stream", "Text/Event-Stream; q=0.5", "application/json, text/event-stream"] {
+            assert!(wanted(yes), "{yes}");
+        }
+        for no in ["text/event-stream;q=0", "text/event-stream; Q=0.000", "application/json", "*/*"] {
+            assert!(!wanted(no), "{no}");
         }
     }
 }

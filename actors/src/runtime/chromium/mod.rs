@@ -1,10 +1,11 @@
 //! A Chromium of this machine: one process tree, one profile, one uid for each start of each Space.
 
+mod notices;
 mod record;
 mod steps;
+mod uids;
 
 use std::{
-    collections::BTreeSet,
     path::PathBuf,
     sync::{
         Arc,
@@ -20,6 +21,7 @@ use eventlog::{
     event::{instance::LossReason, space::TaskError},
     id::ArtifactId,
 };
+use futures::stream::BoxStream;
 use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -28,9 +30,10 @@ use tracing::{info, warn};
 use self::{
     record::RuntimeRecord,
     steps::{Raw, StepError},
+    uids::{Uid, Uids},
 };
 use super::{
-    End, Outcome, Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError, Step,
+    End, Notice, Outcome, Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError, Step,
     fence::{FenceGate, reservation_ended},
 };
 use crate::{
@@ -65,8 +68,7 @@ impl ChromiumFactory {
         record::prepare(&data_dir)?;
         // Processes of ours whose parent has died come to us, so that they can be reaped.
         browser::adopt_orphans()?;
-        let uids =
-            Arc::new(Uids { first: config.uid_first, count: config.uid_count, taken: Mutex::default() });
+        let uids = Uids::new(config.uid_first, config.uid_count);
         Ok(Self { data_dir, config, ids, uids })
     }
 
@@ -94,7 +96,7 @@ impl RuntimeFactory for ChromiumFactory {
             start_ticks: None,
         };
         record.write(&path).map_err(|error| Self::failed(&error.to_string()))?;
-        let ids = uid.as_ref().map(|uid| (uid.number, uid.number));
+        let ids = uid.as_ref().map(|uid| (uid.number(), uid.number()));
         let launch = LaunchSpec {
             executable: self.config.executable.clone(),
             headless: spec.headless,
@@ -147,40 +149,22 @@ fn start_error(error: &LaunchError) -> RuntimeStartError {
     }
 }
 
-/// The uids that browsers get while the server is root: no two browsers have one.
-struct Uids {
-    first: u32,
-    count: u32,
-    taken: Mutex<BTreeSet<u32>>,
-}
-
-/// One uid; free again when dropped.
-struct Uid {
-    number: u32,
-    uids: Arc<Uids>,
-}
-
-impl Uids {
-    fn take(self: &Arc<Self>) -> Option<Uid> {
-        let mut taken = self.taken.lock();
-        let number = (self.first..self.first.saturating_add(self.count)).find(|uid| !taken.contains(uid))?;
-        taken.insert(number);
-        Some(Uid { number, uids: Arc::clone(self) })
-    }
-}
-
-impl Drop for Uid {
-    fn drop(&mut self) {
-        self.uids.taken.lock().remove(&self.number);
-    }
-}
-
 /// What was typed into fields that hide it, and what masks it.
 #[derive(Default)]
 struct Secrets {
     redactor: Redactor,
     texts: Vec<String>,
     version: u64,
+}
+
+impl Secrets {
+    /// What masks all that is known by now.
+    fn redactor(&mut self, browser: &Browser) -> Redactor {
+        if let Some((texts, version)) = browser.typed_secrets(self.version) {
+            *self = Self { redactor: Redactor::with_known(texts.iter().cloned()), texts, version };
+        }
+        self.redactor.clone()
+    }
 }
 
 /// One start of Chromium.
@@ -194,7 +178,7 @@ struct Chromium {
     artifacts: PathBuf,
     limits: Limits,
     ids: Arc<dyn IdSource>,
-    secrets: Mutex<Secrets>,
+    secrets: Arc<Mutex<Secrets>>,
     /// Given back when the browser is gone and this is dropped.
     uid: Mutex<Option<Uid>>,
 }
@@ -230,7 +214,7 @@ impl Chromium {
                 space_bytes_max: factory.config.space_artifact_bytes_max,
             },
             ids: Arc::clone(&factory.ids),
-            secrets: Mutex::default(),
+            secrets: Arc::default(),
             uid: Mutex::new(uid),
         })
     }
@@ -259,11 +243,7 @@ impl Chromium {
 
     /// Text that went into a field which hides it is masked wherever it turns up from now on.
     fn redactor(&self) -> Redactor {
-        let mut known = self.secrets.lock();
-        if let Some((texts, version)) = self.browser.typed_secrets(known.version) {
-            *known = Secrets { redactor: Redactor::with_known(texts.iter().cloned()), texts, version };
-        }
-        known.redactor.clone()
+        self.secrets.lock().redactor(&self.browser)
     }
 
     /// The page may say in its error what was just typed, and nobody knows yet whether that was secret.
@@ -335,6 +315,18 @@ impl Runtime for Chromium {
 
     fn ended(&self) -> watch::Receiver<Option<End>> {
         self.ended.clone()
+    }
+
+    fn notices(&self) -> BoxStream<'static, Notice> {
+        // A stream that nobody reads any more must not keep the browser.
+        let (secrets, browser) = (Arc::clone(&self.secrets), Arc::downgrade(&self.browser));
+        notices::of(self.browser.notices(), move || {
+            let mut secrets = secrets.lock();
+            match browser.upgrade() {
+                Some(browser) => secrets.redactor(&browser),
+                None => secrets.redactor.clone(),
+            }
+        })
     }
 
     async fn stop(&self) {

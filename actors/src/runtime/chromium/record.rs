@@ -7,7 +7,7 @@
 use std::{
     fs::{self, OpenOptions},
     io::{self, Write},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -16,6 +16,8 @@ use serde::{Deserialize, Serialize};
 
 /// The folder below the data folder.
 pub(super) const FOLDER: &str = "runtime";
+/// It may be passed through, and not listed: the names in it are secrets of their browsers.
+const FOLDER_MODE: u32 = 0o711;
 
 /// One running Chromium.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -35,12 +37,16 @@ pub(super) struct RuntimeRecord {
 /// Makes the folder. Passing through the folders above it is all that a browser's user may do there.
 pub(super) fn prepare(data_dir: &Path) -> io::Result<PathBuf> {
     let folder = data_dir.join(FOLDER);
-    fs::create_dir_all(&folder)?;
-    for passed in [data_dir, &folder] {
-        let mode = fs::metadata(passed)?.permissions().mode();
-        if mode & 0o011 != 0o011 {
-            fs::set_permissions(passed, fs::Permissions::from_mode((mode & 0o7777) | 0o011))?;
-        }
+    fs::create_dir_all(data_dir)?;
+    match fs::DirBuilder::new().mode(FOLDER_MODE).create(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    // The mode above counts only for a new folder, and less what the umask takes away.
+    fs::set_permissions(&folder, fs::Permissions::from_mode(FOLDER_MODE))?;
+    let mode = fs::metadata(data_dir)?.permissions().mode();
+    if mode & 0o011 != 0o011 {
+        fs::set_permissions(data_dir, fs::Permissions::from_mode((mode & 0o7777) | 0o011))?;
     }
     Ok(folder)
 }
@@ -100,4 +106,20 @@ fn end_all(profile: &Path) -> io::Result<usize> {
         }
     }
     Ok(leftovers.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_may_be_passed_through_and_not_listed_also_one_that_was_made_otherwise() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o7777;
+        let folder = prepare(dir.path()).expect("it is made");
+        assert_eq!(mode(&folder), 0o711);
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        prepare(dir.path()).expect("it is there");
+        assert_eq!(mode(&folder), 0o711);
+    }
 }

@@ -284,3 +284,12 @@ fn a_space_shows_what_its_events_say() {
     let names: BTreeSet<_> = summary.granted_capabilities.iter().map(ToString::to_string).collect();
     assert_eq!(names, BTreeSet::from(["navigate".to_owned(), "snapshot".to_owned()]));
 }
+
+#[test]
+fn s04_an_owner_id_that_looks_like_a_secret_is_refused_and_not_repeated() {
+    let operator = caller(Role::Operator, "op", &["team"]);
+    let owner = Owner { kind: OwnerKind::RuntimeAgent, id: "token=SECRET-1".parse().expect("printable") };
+    let refused = World::new().by(operator).open(&Open { owner, ..asked() }).expect_err("it is refused");
+    assert!(matches!(refused, Rejection::InvalidRequest { field: "owner_id", .. }), "{refused:?}");
+    assert!(!format!("{refused:?} {refused}").contains("SECRET-1"));
+}

@@ -194,3 +194,15 @@ fn s05_a_space_is_not_found_under_another_workspace() {
     let stranger = given([]).by(agent("agent-1")).in_workspace("other");
     stranger.when(submit(1)).then_rejected(&Denial::Workspace.into());
 }
+
+#[test]
+fn s04_a_request_id_that_looks_like_a_secret_is_refused_and_not_repeated() {
+    for secret in ["token=SECRET-1", "Bearer SECRET-1abcdefgh", "https://u:SECRET-1@h/"] {
+        let asked = Submit { request_id: secret.parse().unwrap(), ..submit(1) };
+        let Err(refused) = given([opened()]).when(asked).decided else { panic!("{secret}") };
+        assert!(matches!(refused, Rejection::InvalidRequest { field: "request_id", .. }), "{refused:?}");
+        assert!(!format!("{refused:?} {refused}").contains("SECRET-1"));
+    }
+    let plain = Submit { request_id: "job 17: step=3 of key/42".parse().unwrap(), ..submit(1) };
+    assert!(given([opened()]).when(plain).decided.is_ok());
+}
