@@ -92,7 +92,7 @@ impl OpenOptions {
     }
 }
 
-/// Why a log was not opened. Nothing was changed, unless a torn tail was cut before.
+/// Why a log was not opened. Its segments were not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another server uses this folder: stop it, or choose another folder.
@@ -156,11 +156,8 @@ impl SegmentLog {
         let lock = lock(&folder)?;
         let listing = list(&folder)?;
         let mut indexed = bring_up_index(&folder, &listing.sealed)?;
-        let grown = bring_up_active(&folder, &*disk, &listing, &mut indexed.heads)?;
+        let grown = bring_up_active(&folder, &*disk, &listing, &mut indexed.heads, known_position)?;
         let (first, last) = (grown.map.first, grown.map.last());
-        if last < known_position {
-            return Err(OpenError::Behind { head: last, known: known_position });
-        }
         let path = segment_path(&folder, first);
         let reading = Arc::new(File::open(&path).map_err(io_error(&path))?);
         let file = disk.open(&path, grown.length).map_err(io_error(&path))?;
