@@ -9,8 +9,13 @@ use std::{
 
 use anyhow::Result;
 
+use projections::Store;
+
 use super::{block_on, client::Client, print};
-use crate::config::{Config, ServeFlags};
+use crate::{
+    config::{Config, ServeFlags},
+    offline::views_file,
+};
 
 pub(super) const HELP: &str = "\
 Takes the flags of `serve`, so that it checks what that command line would meet. Changes nothing.
@@ -36,7 +41,7 @@ pub(super) fn doctor(flags: &ServeFlags) -> Result<ExitCode> {
         ("data folder", data_folder(&config.data_dir)),
         ("path to it", path_for_browsers(&config.data_dir)),
         ("disk space", disk_space(&config)),
-        ("log", log(&config.data_dir)),
+        ("log", log(&config.data_dir, is_running)),
         ("port", port(&config, is_running)),
         ("user", user(&config)),
         ("browser", browser(&config)),
@@ -125,13 +130,33 @@ fn disk_space(config: &Config) -> Finding {
     Good(format!("{free_mib} MiB free, at least {} wanted", config.free_space_min_mib))
 }
 
-fn log(folder: &Path) -> Finding {
-    match crate::server::count_events(folder) {
-        Ok(None) => Good("none yet".to_owned()),
-        Ok(Some(count)) => Good(format!("{count} events, all readable")),
-        Err(error) => Fail(
-            format!("{error:#}"),
-            "do not delete anything; put the last good copy of the data folder in its place".to_owned(),
+fn log(folder: &Path, is_running: bool) -> Finding {
+    let advice =
+        || "do not delete anything; put the last good copy of the data folder in its place".to_owned();
+    let verified = match crate::server::verify_log(folder) {
+        Ok(None) => return Good("none yet".to_owned()),
+        Ok(Some(verified)) => verified,
+        Err(error) => return Fail(format!("{error:#}"), advice()),
+    };
+    let events = verified.head;
+    let torn = verified.torn_tail.map(|torn| format!("{} at byte {}", torn.file.display(), torn.offset));
+    match block_on(Store::reached_in(&views_file(folder))) {
+        // What is being written looks torn, and the views may be told of it a moment later than we were.
+        _ if is_running => Good(format!("{events} events, all readable")),
+        Ok(Some(seen)) if seen > events => {
+            let what = torn.map(|torn| format!(" in {torn}")).unwrap_or_default();
+            Fail(format!("it ends at position {events}{what}, and the views have seen {seen}"), advice())
+        }
+        Ok(_) => match torn {
+            None => Good(format!("{events} events, all readable")),
+            Some(torn) => Warn(
+                format!("{events} events; a crash left an unfinished batch in {torn}"),
+                "nobody was told of it; the next start cuts it off and keeps it beside the segment",
+            ),
+        },
+        Err(error) => Warn(
+            format!("{events} events, all readable; the views do not tell what they have seen: {error:#}"),
+            "browserspace rebuild makes them anew",
         ),
     }
 }

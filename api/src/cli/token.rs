@@ -119,7 +119,7 @@ pub(super) fn token(options: &Options) -> Result<ExitCode> {
             }
             (Command::Revoke(revoke), Some(client)) => revoke_running(&client, revoke).await,
             (Command::Revoke(revoke), None) => {
-                let offline = Offline::open(&config)?;
+                let offline = Offline::open(&config).await?;
                 let outcome = offline.revoke_token(&revoke.workspace, revoke.token).await;
                 offline.close().await;
                 outcome?;
@@ -148,7 +148,7 @@ async fn create_running(client: &Client, create: &Create) -> Result<()> {
 
 async fn create_offline(config: &Config, create: &Create) -> Result<()> {
     let expires_at = expires_at(create)?;
-    let offline = Offline::open(config)?;
+    let offline = Offline::open(config).await?;
     let outcome = offline
         .issue_token(
             &create.workspace,
