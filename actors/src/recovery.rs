@@ -30,7 +30,7 @@ use tracing::{info, warn};
 
 use crate::{
     StartError,
-    directory::Directory,
+    directory::{CLOSED_IDLE_MAX, Directory},
     fleet::Fleet,
     instance::{self, InstanceState, RuntimeState, keeper::runtime_spec},
     rejection::Rejection,
@@ -208,8 +208,18 @@ async fn open_keys(parts: &Parts, fold: &Fold) -> Result<Arc<KeyStore>, StartErr
         return Ok(Arc::clone(keys));
     }
     let (folder, live) = (parts.data_dir.join("keys"), fold.live_keys());
-    let opened = tokio::task::spawn_blocking(move || KeyStore::open(&folder, |key| live.contains(&key)));
-    let keys = opened.await.map_err(std::io::Error::other)??;
+    let needed: Vec<KeyId> = fold.spaces.values().map(|space| space.fingerprint_key).collect();
+    let opened = tokio::task::spawn_blocking(move || {
+        KeyStore::open_remaking(&folder, |key| live.contains(&key), &needed)
+    });
+    let (keys, remade) = opened.await.map_err(std::io::Error::other)??;
+    if !remade.is_empty() {
+        warn!(
+            spaces = remade.len(),
+            "Keys of open Spaces were lost and made anew: args that were waiting are gone, and a repeated request_id of \
+             an older task is refused."
+        );
+    }
     Ok(Arc::new(keys))
 }
 
@@ -339,7 +349,7 @@ async fn idle_loop(world: &Arc<World>) {
 async fn passivation_loop(world: &Arc<World>) {
     let idle = world.config.passivate_after;
     loop {
-        tokio::time::sleep((idle / 4).max(Duration::from_millis(250))).await;
+        tokio::time::sleep((idle.min(CLOSED_IDLE_MAX) / 4).max(Duration::from_millis(250))).await;
         world.passivate(idle).await;
     }
 }
