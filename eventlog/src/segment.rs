@@ -10,6 +10,7 @@
 //! `docs/log-format.md` describes every byte. Replication and views are for others.
 
 mod batch;
+mod damage;
 pub mod disk;
 pub(crate) mod frame;
 mod indexer;
@@ -175,6 +176,8 @@ impl SegmentLog {
             limits: Limits { segment_bytes, free_bytes_min },
             index: RwLock::new(Some(Box::new(indexed.index))),
             status: RwLock::new(Status::Open),
+            refused: Mutex::default(),
+            damaged: RwLock::default(),
             head: head_seen,
             lock: Mutex::new(Some(lock)),
             followed: Mutex::default(),
@@ -281,15 +284,21 @@ fn unavailable(error: &ReadError) -> AppendError {
     AppendError::Unavailable(format!("a repeat cannot be told: {error}").into())
 }
 
-fn lock(folder: &Path) -> Result<File, OpenError> {
+/// Takes the folder. The file is what people and older versions look at; it may be removed under a running server, so
+/// the folder itself is held as well.
+fn lock(folder: &Path) -> Result<[File; 2], OpenError> {
     let path = folder.join(LOCK_FILE);
     let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(io_error(&path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::Locked(folder.to_owned())),
-        Err(TryLockError::Error(error)) => Err(io_error(&path)(error)),
+    let directory = File::open(folder).map_err(io_error(folder))?;
+    for (held, path) in [(&directory, folder), (&file, &*path)] {
+        match held.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(OpenError::Locked(folder.to_owned())),
+            Err(TryLockError::Error(error)) => return Err(io_error(path)(error)),
+        }
     }
+    Ok([directory, file])
 }
 
 #[async_trait]
@@ -340,7 +349,16 @@ impl EventLog for SegmentLog {
 
     fn check_writable(&self) -> Result<(), AppendError> {
         self.shared.check_open()?;
-        self.shared.check_space()
+        self.shared.check_space()?;
+        self.shared.check_room()
+    }
+
+    fn damaged_streams(&self) -> Vec<StreamId> {
+        self.shared.damaged.read().iter().cloned().collect()
+    }
+
+    fn is_damaged(&self, stream: &StreamId) -> bool {
+        self.shared.damaged.read().contains(stream)
     }
 
     async fn close(&self) {

@@ -320,6 +320,9 @@ async fn a_folder_has_one_server_at_a_time() {
     let second = SegmentLog::open(options(folder.path())).err().expect("it is held");
     assert!(matches!(second, OpenError::Locked(_)));
     assert!(second.to_string().contains("another server holds"), "{second}");
+    // Somebody tidies up: the folder is still held.
+    fs::remove_file(folder.path().join("LOCK")).expect("it is removed");
+    assert!(matches!(SegmentLog::open(options(folder.path())), Err(OpenError::Locked(_))));
     let mut reader = log.follow(Position(1));
     log.close().await;
     assert!(futures::StreamExt::next(&mut reader).await.is_none());

@@ -285,7 +285,7 @@ fn is_cut_short(file: &File, at: u64, length: u64) -> io::Result<bool> {
 }
 
 /// The next place from `at` on where a frame could begin.
-fn find_magic(file: &File, mut at: u64, length: u64) -> io::Result<Option<u64>> {
+pub(crate) fn find_magic(file: &File, mut at: u64, length: u64) -> io::Result<Option<u64>> {
     use std::os::unix::fs::FileExt;
     let mut buffer = vec![0; 64 * 1024];
     while at + 4 <= length {

@@ -172,5 +172,5 @@ enum Step {
 }
 
 fn damaged(position: Position, what: &str) -> ReadError {
-    ReadError::Damaged { position, what: what.into() }
+    ReadError::Damaged { position, last: None, what: what.into() }
 }
