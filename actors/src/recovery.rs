@@ -18,7 +18,8 @@ use std::{
 };
 
 use eventlog::{
-    Append, Event, EventLog, Metadata, Part, Principal, ServerEvent, SpaceEvent, StreamId, TraceId,
+    Append, Event, EventLog, Metadata, Part, Principal, ReadError, ServerEvent, SpaceEvent, StreamId,
+    TraceId,
     event::space::CloseReason,
     id::{BootId, CommandId, InstanceId, SpaceId, TaskId, WorkspaceId},
     number::ExpectedSequence,
@@ -26,7 +27,7 @@ use eventlog::{
 };
 use futures::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::{
     StartError,
@@ -129,8 +130,18 @@ impl Fold {
     async fn of(log: &dyn EventLog) -> Result<Self, StartError> {
         let mut fold = Self::default();
         let mut events = log.read_all(eventlog::Position(1));
+        let mut damage = None;
         while let Some(recorded) = events.next().await {
-            let recorded = recorded?;
+            let recorded = match recorded {
+                Ok(recorded) => recorded,
+                // The streams that it is in are refused to whoever asks for them, and the others live.
+                Err(passed @ ReadError::Damaged { last: Some(_), .. }) => {
+                    error!(%passed, "A part of the log is damaged.");
+                    damage = Some(passed);
+                    continue;
+                }
+                Err(failure) => return Err(failure.into()),
+            };
             match &recorded.stream {
                 StreamId::Space(space) => fold.space(*space, &recorded.event),
                 StreamId::Instance(id) => {
@@ -148,7 +159,13 @@ impl Fold {
                 StreamId::Server => {}
             }
         }
-        Ok(fold)
+        match damage {
+            // Who may enter is in these streams. A revocation may be what was lost, so nobody is let in.
+            Some(damage) if log.damaged_streams().iter().any(|at| matches!(at, StreamId::Workspace(_))) => {
+                Err(damage.into())
+            }
+            _ => Ok(fold),
+        }
     }
 
     fn space(&mut self, id: SpaceId, event: &Event) {
@@ -271,6 +288,13 @@ async fn settle_instance(
     spaces: &BTreeMap<SpaceId, OpenSpace>,
 ) -> Result<(), Rejection> {
     let Some(instance) = folded.instance() else { return Ok(()) };
+    if let Some(holder) = &instance.holder
+        && world.log.is_damaged(&StreamId::Space(holder.space))
+    {
+        // Nobody can use that Space or end it, and a good copy of the log may bring it back: the browser stays its own.
+        warn!(instance.id = %id, space.id = %holder.space, "A reservation of a damaged Space is kept.");
+        return Ok(());
+    }
     if let Some(holder) = &instance.holder
         && !spaces.contains_key(&holder.space)
     {

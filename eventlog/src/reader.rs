@@ -244,7 +244,7 @@ impl OneStream {
             }
             Next::Frame(_) | Next::End => Err(unplaced("no event lies in its place")),
             Next::Broken(what) => {
-                shared.note_damaged_stream(self.stream.clone(), segment, offset, what);
+                shared.note_damaged_stream(&self.stream, segment, offset, what);
                 Err(unplaced(what))
             }
         }

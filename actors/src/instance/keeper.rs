@@ -275,6 +275,9 @@ fn allowed(world: &World) -> Allowed {
 /// Takes in what others have written to the stream.
 async fn catch_up(world: &World, state: &mut InstanceState) -> Result<(), Rejection> {
     let stream = StreamId::Instance(state.id());
+    if world.log.is_damaged(&stream) {
+        return Err(Rejection::CorruptStream { stream });
+    }
     let head = world.log.stream_head(&stream).await.map_err(|_| Rejection::LogUnavailable)?;
     if head <= state.revision() {
         return Ok(());

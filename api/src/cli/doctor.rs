@@ -140,7 +140,8 @@ fn log(folder: &Path, is_running: bool) -> Finding {
     };
     let events = verified.head;
     let torn = verified.torn_tail.map(|torn| format!("{} at byte {}", torn.file.display(), torn.offset));
-    match block_on(Store::reached_in(&views_file(folder))) {
+    let seen = block_on(async { Ok(Store::reached_in(&views_file(folder)).await?) });
+    match seen {
         // What is being written looks torn, and the views may be told of it a moment later than we were.
         _ if is_running => Good(format!("{events} events, all readable")),
         Ok(Some(seen)) if seen > events => {

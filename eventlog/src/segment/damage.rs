@@ -87,7 +87,7 @@ impl Shared {
             let what = format!("{what}, and whose events were there can not be told").into();
             return Err(ReadError::Damaged { position: first, last: None, what });
         }
-        for stream in streams {
+        for stream in &streams {
             self.note_damaged_stream(stream, segment.first, from, what);
         }
         Ok(damage)
@@ -96,12 +96,12 @@ impl Shared {
     /// Takes note that a stream can not be read as a whole.
     pub(crate) fn note_damaged_stream(
         &self,
-        stream: StreamId,
+        stream: &StreamId,
         segment: Position,
         offset: u64,
         what: &'static str,
     ) {
-        if self.damaged.write().insert(stream.clone()) {
+        if !self.damaged.read().contains(stream) && self.damaged.write().insert(stream.clone()) {
             let file = segment_path(&self.folder, segment);
             tracing::error!(%stream, file = %file.display(), offset, what, "The log is damaged; this stream is refused from here on, and the others live.");
             metrics::counter!("browserspace_log_damaged_streams_total").increment(1);
