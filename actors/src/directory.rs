@@ -54,6 +54,9 @@ impl Drop for Recovering {
 /// So often a message is sent again to the next incarnation before its sender hears `overloaded`.
 const SENDS_MAX: usize = 16;
 
+/// So long the actor of a closed Space waits for the last questions.
+pub(crate) const CLOSED_IDLE_MAX: Duration = Duration::from_secs(2);
+
 /// The Spaces that are known here: every open one, and closed ones while their actors are awake.
 pub(crate) struct Directory {
     slots: Mutex<HashMap<SpaceId, Arc<Slot>>>,
@@ -223,15 +226,18 @@ impl World {
         }
     }
 
-    /// Puts the actors to sleep that nobody has asked for `idle` and that have no task. Runtimes stay.
+    /// Puts the actors to sleep that nobody has asked for `idle` and that have no task. Runtimes stay. Those of closed
+    /// Spaces go after [`CLOSED_IDLE_MAX`]: nothing happens there any more, and there is no end to them.
     pub(crate) async fn passivate(&self, idle: Duration) -> usize {
-        let idle_ms = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
+        let millis = |idle: Duration| u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
+        let (idle_ms, closed_ms) = (millis(idle), millis(idle.min(CLOSED_IDLE_MAX)));
         let candidates: Vec<_> = {
             let now = self.directory.elapsed_ms();
             let slots = self.directory.slots.lock();
             let sleepy = |slot: &&Arc<Slot>| {
+                let enough = if slot.closed.load(Ordering::Relaxed) { closed_ms } else { idle_ms };
                 !slot.busy.load(Ordering::Relaxed)
-                    && now.saturating_sub(slot.asked_at_ms.load(Ordering::Relaxed)) >= idle_ms
+                    && now.saturating_sub(slot.asked_at_ms.load(Ordering::Relaxed)) >= enough
             };
             slots.values().filter(sleepy).cloned().collect()
         };

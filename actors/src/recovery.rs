@@ -18,7 +18,7 @@ use std::{
 };
 
 use eventlog::{
-    Append, Event, EventLog, Metadata, Part, ServerEvent, SpaceEvent, StreamId,
+    Append, Event, EventLog, Metadata, Part, ReadError, ServerEvent, SpaceEvent, StreamId,
     event::space::CloseReason,
     id::{BootId, CommandId, InstanceId, SpaceId, TaskId, WorkspaceId},
     number::ExpectedSequence,
@@ -26,11 +26,11 @@ use eventlog::{
 };
 use futures::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, info, info_span, warn};
+use tracing::{Instrument, error, info, info_span, warn};
 
 use crate::{
     StartError,
-    directory::Directory,
+    directory::{CLOSED_IDLE_MAX, Directory},
     fleet::Fleet,
     instance::{self, InstanceState, RuntimeState, keeper::runtime_spec},
     rejection::Rejection,
@@ -135,8 +135,18 @@ impl Fold {
     async fn of(log: &dyn EventLog) -> Result<Self, StartError> {
         let mut fold = Self::default();
         let mut events = log.read_all(eventlog::Position(1));
+        let mut damage = None;
         while let Some(recorded) = events.next().await {
-            let recorded = recorded?;
+            let recorded = match recorded {
+                Ok(recorded) => recorded,
+                // The streams that it is in are refused to whoever asks for them, and the others live.
+                Err(passed @ ReadError::Damaged { last: Some(_), .. }) => {
+                    error!(%passed, "A part of the log is damaged.");
+                    damage = Some(passed);
+                    continue;
+                }
+                Err(failure) => return Err(failure.into()),
+            };
             match &recorded.stream {
                 StreamId::Space(space) => fold.space(*space, &recorded.event),
                 StreamId::Instance(id) => {
@@ -154,7 +164,13 @@ impl Fold {
                 StreamId::Server => {}
             }
         }
-        Ok(fold)
+        match damage {
+            // Who may enter is in these streams. A revocation may be what was lost, so nobody is let in.
+            Some(damage) if log.damaged_streams().iter().any(|at| matches!(at, StreamId::Workspace(_))) => {
+                Err(damage.into())
+            }
+            _ => Ok(fold),
+        }
     }
 
     fn space(&mut self, id: SpaceId, event: &Event) {
@@ -214,8 +230,18 @@ async fn open_keys(parts: &Parts, fold: &Fold) -> Result<Arc<KeyStore>, StartErr
         return Ok(Arc::clone(keys));
     }
     let (folder, live) = (parts.data_dir.join("keys"), fold.live_keys());
-    let opened = tokio::task::spawn_blocking(move || KeyStore::open(&folder, |key| live.contains(&key)));
-    let keys = opened.await.map_err(std::io::Error::other)??;
+    let needed: Vec<KeyId> = fold.spaces.values().map(|space| space.fingerprint_key).collect();
+    let opened = tokio::task::spawn_blocking(move || {
+        KeyStore::open_remaking(&folder, |key| live.contains(&key), &needed)
+    });
+    let (keys, remade) = opened.await.map_err(std::io::Error::other)??;
+    if !remade.is_empty() {
+        warn!(
+            spaces = remade.len(),
+            "Keys of open Spaces were lost and made anew: args that were waiting are gone, and a repeated request_id of \
+             an older task is refused."
+        );
+    }
     Ok(Arc::new(keys))
 }
 
@@ -269,6 +295,13 @@ async fn settle_instance(
     origin: &Origin,
 ) -> Result<(), Rejection> {
     let Some(instance) = folded.instance() else { return Ok(()) };
+    if let Some(holder) = &instance.holder
+        && world.log.is_damaged(&StreamId::Space(holder.space))
+    {
+        // Nobody can use that Space or end it, and a good copy of the log may bring it back: the browser stays its own.
+        warn!(instance.id = %id, space.id = %holder.space, "A reservation of a damaged Space is kept.");
+        return Ok(());
+    }
     if let Some(holder) = &instance.holder
         && !spaces.contains_key(&holder.space)
     {
@@ -348,7 +381,7 @@ async fn idle_loop(world: &Arc<World>) {
 async fn passivation_loop(world: &Arc<World>) {
     let idle = world.config.passivate_after;
     loop {
-        tokio::time::sleep((idle / 4).max(Duration::from_millis(250))).await;
+        tokio::time::sleep((idle.min(CLOSED_IDLE_MAX) / 4).max(Duration::from_millis(250))).await;
         world.passivate(idle).await;
     }
 }

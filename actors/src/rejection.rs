@@ -1,8 +1,8 @@
 //! The refusal of a command: nothing was recorded (but for the refusals that an auditor must see; those name their task).
 
 use eventlog::{
-    Redactor, Role,
-    id::{CapabilityName, OwnerId, SpaceId, TaskId},
+    Redactor, Role, StreamId,
+    id::{CapabilityName, OwnerId, TaskId},
 };
 
 /// Why somebody may not do something: what they lack.
@@ -130,11 +130,11 @@ pub enum Rejection {
     /// The append was sent, and nobody knows whether it is durable: repeat with the same id.
     #[error("the outcome is unknown; repeat with the same request_id")]
     OutcomeUnknown,
-    /// The Space's stream can't be read back; it is quarantined, others live.
-    #[error("the history of this Space is damaged")]
+    /// Its stream can't be read back as a whole; it is quarantined, others live.
+    #[error("the recorded history of {stream} is damaged")]
     CorruptStream {
         /// Which.
-        space: SpaceId,
+        stream: StreamId,
     },
     /// A bug of ours.
     #[error("internal error")]

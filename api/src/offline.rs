@@ -202,10 +202,24 @@ impl Offline {
     /// Takes the folder.
     ///
     /// # Errors
+    /// A server runs on it, it does not exist, or its log is damaged or ends before what the views have seen of it.
+    pub async fn open(config: &Config) -> Result<Self> {
+        let seen = Store::reached_in(&views_file(&config.data_dir)).await?;
+        Self::open_from(config, seen.unwrap_or_default())
+    }
+
+    /// As [`open`](Self::open), whatever the views have seen: they are about to be made anew, for instance because an
+    /// older copy of the log was put in place.
+    ///
+    /// # Errors
     /// A server runs on it, it does not exist, or its log is damaged.
-    pub fn open(config: &Config) -> Result<Self> {
+    pub fn open_for_rebuild(config: &Config) -> Result<Self> {
+        Self::open_from(config, Position::ZERO)
+    }
+
+    fn open_from(config: &Config, known: Position) -> Result<Self> {
         existing_log(config)?;
-        let log = match open_log(config, Position::ZERO) {
+        let log = match open_log(config, known) {
             Err(OpenError::Locked(_)) => bail!(
                 "a server runs on {}: stop it first (or, if it is just starting, wait until it answers)",
                 config.data_dir.display()

@@ -11,7 +11,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use eventlog::ReadError;
+use eventlog::{Position, ReadError, StreamId};
 use serde_json::{Map, Value, json};
 
 /// After how long a retry is sensible where nothing better is known.
@@ -316,7 +316,10 @@ impl From<Rejection> for Problem {
                     None => problem,
                 }
             }
-            Rejection::CorruptStream { space } => problem.detail("space_id", space.to_string()),
+            Rejection::CorruptStream { stream: StreamId::Space(space) } => {
+                problem.detail("space_id", space.to_string())
+            }
+            Rejection::CorruptStream { stream } => problem.detail("stream", stream.to_string()),
             Rejection::Forbidden(_)
             | Rejection::SpaceNotFound
             | Rejection::InstanceNotFound
@@ -374,6 +377,10 @@ impl From<Denial> for Problem {
 impl From<ReadError> for Problem {
     fn from(error: ReadError) -> Self {
         match error {
+            ReadError::Damaged { position, last: Some(last), .. } => {
+                Self::new(Code::CorruptStream).detail("position", position.0).detail("last_position", last.0)
+            }
+            ReadError::Damaged { position: Position::ZERO, .. } => Self::new(Code::CorruptStream),
             ReadError::Damaged { position, .. } => {
                 Self::new(Code::CorruptStream).detail("position", position.0)
             }

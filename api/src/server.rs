@@ -23,7 +23,7 @@ use actors::{Spaces, spaces::Parts};
 use anyhow::anyhow;
 use eventlog::{
     EventLog, Position, Sensitive,
-    segment::{OpenError, SegmentLog, verify},
+    segment::{OpenError, SegmentLog, Verified, verify},
 };
 use metrics_exporter_prometheus::PrometheusHandle;
 use projections::{Projector, Store, StoreError};
@@ -139,7 +139,7 @@ pub async fn start(config: Config, metrics: PrometheusHandle) -> Result<Server, 
     }
     let data_dir = prepare_folder(&config.data_dir)?;
     let store = open_views(&views_file(&data_dir)).await?;
-    let log = Arc::new(open(&config, store.views().checkpoint()).await?);
+    let log = Arc::new(open(&config, store.reached()).await?);
     let port = |source| StartError::Port { address: config.listen, source };
     let listener = TcpListener::bind(config.listen).await.map_err(port)?;
     let address = listener.local_addr().map_err(port)?;
@@ -262,16 +262,16 @@ pub fn missing_browser(config: &Config) -> Option<&Path> {
     config.chromium.as_deref().filter(|named| actors::runtime::find_executable(Some(named)).is_err())
 }
 
-/// How many events the log of a data folder holds, if it has one; checks every byte of it, without its lock.
+/// What the log of a data folder holds, if it has one; checks every byte of it, without its lock.
 ///
 /// # Errors
 /// The first bad place.
-pub fn count_events(data_dir: &Path) -> Result<Option<u64>, OpenError> {
+pub fn verify_log(data_dir: &Path) -> Result<Option<Verified>, OpenError> {
     let folder = log_folder(data_dir);
     if !folder.is_dir() {
         return Ok(None);
     }
-    verify(&folder).map(|verified| Some(verified.head.0))
+    verify(&folder).map(Some)
 }
 
 /// Opens the log, which must reach at least as far as the views have seen it: a log that lost its end is not opened.

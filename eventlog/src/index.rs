@@ -57,6 +57,9 @@ pub(crate) trait Index: Send + Sync {
         count: usize,
     ) -> Result<Vec<Place>, IndexError>;
 
+    /// Whose events lie in this range of offsets of a segment, one entry for each event. Looks at every entry of streams.
+    fn streams_between(&self, segment: Position, from: u64, to: u64) -> Result<Vec<StreamId>, IndexError>;
+
     /// A position at or before `position` in this segment, and the offset of its frame.
     fn near(&self, segment: Position, position: Position) -> Result<(Position, u64), IndexError>;
 

@@ -90,11 +90,14 @@ pub enum AppendError {
 /// Why a read stopped.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ReadError {
-    /// What lies there is not what was written. Nothing after it can be trusted.
+    /// What lies there is not what was written. The streams that it belonged to can not be read beyond it
+    /// ([`EventLog::damaged_streams`]); the others can.
     #[error("the log is damaged at position {position}: {what}")]
     Damaged {
-        /// The first position that cannot be read.
+        /// The first position that cannot be read; 0 where only the place in a stream is known.
         position: Position,
+        /// The last one: a read of the whole log goes on behind it, after this error. `None`: the read ends here.
+        last: Option<Position>,
         /// What is wrong with it.
         what: Arc<str>,
     },
@@ -153,7 +156,8 @@ pub trait EventLog: Send + Sync + 'static {
     /// The events of `stream` with a sequence of at least `from`, up to what is durable now.
     fn read_stream(&self, stream: &StreamId, from: Sequence) -> Events;
 
-    /// All events with a position of at least `from`, up to what is durable now.
+    /// All events with a position of at least `from`, up to what is durable now. Where some are damaged it tells that in
+    /// their place, once, and goes on behind them.
     fn read_all(&self, from: Position) -> Events;
 
     /// As [`read_all`](Self::read_all), then waits for more; never a gap, never a repeat. Ends when the log closes.
@@ -178,6 +182,17 @@ pub trait EventLog: Send + Sync + 'static {
     /// # Errors
     /// [`AppendError::Unavailable`] with the reason.
     fn check_writable(&self) -> Result<(), AppendError>;
+
+    /// The streams that reads have met damage in, since the log was opened; whoever has read the whole log knows them
+    /// all. What is known of them is not the whole, so nothing may be decided on it.
+    fn damaged_streams(&self) -> Vec<StreamId> {
+        Vec::new()
+    }
+
+    /// Whether a read has met damage in this stream.
+    fn is_damaged(&self, stream: &StreamId) -> bool {
+        self.damaged_streams().contains(stream)
+    }
 
     /// Stops taking appends, finishes those taken, and syncs. Later appends answer `Unavailable`.
     async fn close(&self);

@@ -2,7 +2,7 @@
 //! the codec, and a reopened log is what a new process would find.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -46,6 +46,7 @@ pub enum Fault {
 struct Disk {
     /// Envelope and hash, by position from 1.
     frames: Vec<(Vec<u8>, Hash)>,
+    damaged: BTreeSet<Position>,
     streams: HashMap<StreamId, Vec<Position>>,
     appends: HashMap<CommandId, (Stored, [u8; 32])>,
     /// Appends asked so far, over all processes, and what waits for which of them.
@@ -124,6 +125,11 @@ impl MemoryLog {
         disk.faults.insert(at, fault);
     }
 
+    /// Damages the event at this position.
+    pub fn damage(&self, position: Position) {
+        self.disk.lock().damaged.insert(position);
+    }
+
     /// How many appends were asked so far, refused ones too: the upper bound of a crash test's loop.
     #[must_use]
     pub fn appends_asked(&self) -> u64 {
@@ -189,6 +195,7 @@ impl MemoryLog {
             match cursor.next().await {
                 Ok(Some(event)) => Some((Ok(event), Some(cursor))),
                 Ok(None) => None,
+                Err(error @ ReadError::Damaged { last: Some(_), .. }) => Some((Err(error), Some(cursor))),
                 Err(error) => Some((Err(error), None)),
             }
         })
@@ -221,9 +228,10 @@ impl Cursor {
             let ended = *self.ended.borrow_and_update();
             check_alive(&self.process).or_else(|dead| if self.live { Ok(()) } else { Err(dead) })?;
             let _ = self.head.borrow_and_update();
-            if let Some(event) = self.disk.lock().read(self.stream.as_ref(), self.next, self.until)? {
+            let read = self.disk.lock().read(self.stream.as_ref(), self.next, self.until);
+            if !matches!(read, Ok(None)) {
                 self.next += 1;
-                return Ok(Some(event));
+                return read;
             }
             if !self.live || ended {
                 return Ok(None);
@@ -297,8 +305,15 @@ impl Disk {
         };
         let Some(position) = position.filter(|position| *position <= until) else { return Ok(None) };
         let Some((bytes, hash)) = self.frames.get(index(position)) else { return Ok(None) };
-        let damaged =
-            |error: crate::codec::CodecError| ReadError::Damaged { position, what: error.to_string().into() };
+        if self.damaged.contains(&position) {
+            let last = stream.is_none().then_some(position);
+            return Err(ReadError::Damaged { position, last, what: "a test damaged it".into() });
+        }
+        let damaged = |error: crate::codec::CodecError| ReadError::Damaged {
+            position,
+            last: None,
+            what: error.to_string().into(),
+        };
         let envelope = Envelope::read(bytes).map_err(damaged)?;
         Decoder::default().decode(&envelope, *hash).map(Some).map_err(damaged)
     }
@@ -352,6 +367,13 @@ impl EventLog for MemoryLog {
             (false, true) => refuse("the log is closed"),
             (false, false) => Ok(()),
         }
+    }
+
+    /// As if every read had been done already.
+    fn damaged_streams(&self) -> Vec<StreamId> {
+        let disk = self.disk.lock();
+        let is_damaged = |positions: &[Position]| positions.iter().any(|at| disk.damaged.contains(at));
+        disk.streams.iter().filter(|(_, at)| is_damaged(at)).map(|(stream, _)| stream.clone()).collect()
     }
 
     async fn close(&self) {

@@ -68,6 +68,7 @@ fn events(shared: Arc<Shared>, source: impl Source, until: Until) -> Events {
         async move {
             let (mut source, mut until) = state?;
             let head = until.head(source.next()).await?;
+            let begun_at = source.next();
             let reading = tokio::task::spawn_blocking(move || {
                 let chunk = source.chunk(&shared, head);
                 (chunk, source)
@@ -79,7 +80,11 @@ fn events(shared: Arc<Shared>, source: impl Source, until: Until) -> Events {
                     let events: Vec<_> = events.into_iter().map(Ok).collect();
                     Some((stream::iter(events), Some((source, until))))
                 }
-                Err(error) => Some((stream::iter(vec![Err(error)]), None)),
+                Err(error) => {
+                    // A source that has found its way behind the damage goes on there.
+                    let goes_on = (source.next() > begun_at).then_some((source, until));
+                    Some((stream::iter(vec![Err(error)]), goes_on))
+                }
             }
         }
     })
@@ -119,11 +124,12 @@ struct WholeLog {
 impl Source for WholeLog {
     fn chunk(&mut self, shared: &Shared, head: u64) -> Chunk {
         let segment = shared.open_segment_of(self.next)?;
-        let offset = match self.place {
-            Some((first, offset)) if first == segment.first => offset,
-            _ => shared.offset_near(segment.first, self.next)?,
+        // What the frame at the offset holds, or is to hold.
+        let (mut at, offset) = match self.place {
+            Some((first, offset)) if first == segment.first => (self.next, offset),
+            _ => shared.near(segment.first, self.next)?,
         };
-        let mut reader = FrameReader::new(segment.file, offset, segment.end);
+        let mut reader = FrameReader::new(Arc::clone(&segment.file), offset, segment.end);
         let mut events = Vec::new();
         while self.next.0 <= head
             && events.len() < CHUNK_EVENTS_MAX
@@ -136,6 +142,7 @@ impl Source for WholeLog {
                     if envelope.position > next {
                         return Err(damaged(next, "a position is missing"));
                     }
+                    at = envelope.position.next();
                     if envelope.position == next {
                         events.push(
                             self.decoder
@@ -148,7 +155,18 @@ impl Source for WholeLog {
                 Next::Frame(_) => {}
                 Next::End if events.is_empty() => return Err(damaged(next, "its segment ends before it")),
                 Next::End => break,
-                Next::Broken(what) => return Err(damaged(next, what)),
+                // What was read before it is told first.
+                Next::Broken(_) if !events.is_empty() => break,
+                Next::Broken(what) => {
+                    let damage = shared.note_damage(&segment, reader.offset(), at, what)?;
+                    reader.seek(damage.to);
+                    at = damage.next;
+                    if damage.next > next {
+                        (self.next, self.place) = (damage.next, Some((segment.first, damage.to)));
+                        let last = Some(Position(damage.next.0 - 1));
+                        return Err(ReadError::Damaged { position: next, last, what: what.into() });
+                    }
+                }
             }
         }
         self.place = Some((segment.first, reader.offset()));
@@ -183,7 +201,7 @@ impl Source for OneStream {
                 }
             };
             reader.seek(place.offset);
-            events.push(self.event(&mut reader)?);
+            events.push(self.event(shared, place.segment, &mut reader)?);
             bytes += reader.offset() - place.offset;
             self.next = self.next.next();
             if bytes >= CHUNK_BYTES_MAX {
@@ -204,7 +222,13 @@ impl Source for OneStream {
 }
 
 impl OneStream {
-    fn event(&mut self, reader: &mut FrameReader) -> Result<RecordedEvent, ReadError> {
+    fn event(
+        &mut self,
+        shared: &Shared,
+        segment: Position,
+        reader: &mut FrameReader,
+    ) -> Result<RecordedEvent, ReadError> {
+        let offset = reader.offset();
         let unplaced =
             |what: &str| damaged(Position::ZERO, &format!("{} {}: {what}", self.stream, self.next));
         match reader.next().map_err(io_error)? {
@@ -219,7 +243,10 @@ impl OneStream {
                 Ok(event)
             }
             Next::Frame(_) | Next::End => Err(unplaced("no event lies in its place")),
-            Next::Broken(what) => Err(unplaced(what)),
+            Next::Broken(what) => {
+                shared.note_damaged_stream(&self.stream, segment, offset, what);
+                Err(unplaced(what))
+            }
         }
     }
 }
@@ -231,7 +258,7 @@ fn parse<'a>(frame: &Frame<'a>, at: Position) -> Result<(Envelope<'a>, crate::Ha
 }
 
 fn damaged(position: Position, what: &str) -> ReadError {
-    ReadError::Damaged { position, what: what.into() }
+    ReadError::Damaged { position, last: None, what: what.into() }
 }
 
 impl Shared {
@@ -243,19 +270,28 @@ impl Shared {
         mut see: impl FnMut(&Envelope<'_>) -> bool,
     ) -> Result<(), ReadError> {
         let segment = self.open_segment_of(first)?;
-        let offset = self.offset_near(segment.first, first)?;
-        let mut reader = FrameReader::new(segment.file, offset, segment.end).with_read_bytes(16 * 1024);
+        let (mut at, offset) = self.near(segment.first, first)?;
+        let file = Arc::clone(&segment.file);
+        let mut reader = FrameReader::new(file, offset, segment.end).with_read_bytes(16 * 1024);
         loop {
             match reader.next().map_err(io_error)? {
                 Next::Frame(frame) if frame.kind == FrameKind::Event => {
                     let (envelope, _) = parse(&frame, first)?;
+                    at = envelope.position.next();
                     if envelope.position >= first && !see(&envelope) {
                         return Ok(());
                     }
                 }
                 Next::Frame(_) => {}
                 Next::End => return Ok(()),
-                Next::Broken(what) => return Err(damaged(first, what)),
+                Next::Broken(what) => {
+                    let damage = self.note_damage(&segment, reader.offset(), at, what)?;
+                    if damage.next > first {
+                        return Err(damaged(first, what));
+                    }
+                    reader.seek(damage.to);
+                    at = damage.next;
+                }
             }
         }
     }

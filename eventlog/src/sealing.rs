@@ -140,12 +140,28 @@ impl KeyStore {
     /// # Errors
     /// [`KeyError::Damaged`] and [`KeyError::Io`]: nothing was given out; the server should not start.
     pub fn open(dir: &Path, live: impl Fn(KeyId) -> bool) -> Result<Self, KeyError> {
+        Self::open_remaking(dir, live, &[]).map(|(store, _)| store)
+    }
+
+    /// As [`open`](Self::open); where one of the `needed` keys is not there, a new one is made under its name, durably,
+    /// and told. For fingerprint keys: under a new one a repeat of an older submit looks like another submit under its
+    /// request id and is refused, so nothing runs twice, and all that is new works. An args key is not to be named here:
+    /// what it sealed stays gone.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_remaking(
+        dir: &Path,
+        live: impl Fn(KeyId) -> bool,
+        needed: &[KeyId],
+    ) -> Result<(Self, Vec<KeyId>), KeyError> {
         let shared = Arc::new(Shared::default());
         let mut worker = Worker::open(dir, shared.clone(), live)?;
+        let remade = worker.remake(needed)?;
         worker.refill()?;
         let (orders, inbox) = mpsc::channel();
         let thread = thread::Builder::new().name("keys".to_owned()).spawn(move || worker.run(&inbox))?;
-        Ok(Self { shared, worker: Some((orders, thread)) })
+        Ok((Self { shared, worker: Some((orders, thread)) }, remade))
     }
 
     /// A store without a disk, for tests: its keys are gone when it is dropped.

@@ -10,6 +10,7 @@
 //! `docs/log-format.md` describes every byte. Replication and views are for others.
 
 mod batch;
+mod damage;
 pub mod disk;
 pub(crate) mod frame;
 mod indexer;
@@ -92,7 +93,7 @@ impl OpenOptions {
     }
 }
 
-/// Why a log was not opened. Nothing was changed, unless a torn tail was cut before.
+/// Why a log was not opened. Its segments were not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another server uses this folder: stop it, or choose another folder.
@@ -156,11 +157,8 @@ impl SegmentLog {
         let lock = lock(&folder)?;
         let listing = list(&folder)?;
         let mut indexed = bring_up_index(&folder, &listing.sealed)?;
-        let grown = bring_up_active(&folder, &*disk, &listing, &mut indexed.heads)?;
+        let grown = bring_up_active(&folder, &*disk, &listing, &mut indexed.heads, known_position)?;
         let (first, last) = (grown.map.first, grown.map.last());
-        if last < known_position {
-            return Err(OpenError::Behind { head: last, known: known_position });
-        }
         let path = segment_path(&folder, first);
         let reading = Arc::new(File::open(&path).map_err(io_error(&path))?);
         let file = disk.open(&path, grown.length).map_err(io_error(&path))?;
@@ -178,6 +176,8 @@ impl SegmentLog {
             limits: Limits { segment_bytes, free_bytes_min },
             index: RwLock::new(Some(Box::new(indexed.index))),
             status: RwLock::new(Status::Open),
+            refused: Mutex::default(),
+            damaged: RwLock::default(),
             head: head_seen,
             lock: Mutex::new(Some(lock)),
             followed: Mutex::default(),
@@ -284,15 +284,21 @@ fn unavailable(error: &ReadError) -> AppendError {
     AppendError::Unavailable(format!("a repeat cannot be told: {error}").into())
 }
 
-fn lock(folder: &Path) -> Result<File, OpenError> {
+/// Takes the folder. The file is what people and older versions look at; it may be removed under a running server, so
+/// the folder itself is held as well.
+fn lock(folder: &Path) -> Result<[File; 2], OpenError> {
     let path = folder.join(LOCK_FILE);
     let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(io_error(&path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::Locked(folder.to_owned())),
-        Err(TryLockError::Error(error)) => Err(io_error(&path)(error)),
+    let directory = File::open(folder).map_err(io_error(folder))?;
+    for (held, path) in [(&directory, folder), (&file, &*path)] {
+        match held.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(OpenError::Locked(folder.to_owned())),
+            Err(TryLockError::Error(error)) => return Err(io_error(path)(error)),
+        }
     }
+    Ok([directory, file])
 }
 
 #[async_trait]
@@ -343,7 +349,16 @@ impl EventLog for SegmentLog {
 
     fn check_writable(&self) -> Result<(), AppendError> {
         self.shared.check_open()?;
-        self.shared.check_space()
+        self.shared.check_space()?;
+        self.shared.check_room()
+    }
+
+    fn damaged_streams(&self) -> Vec<StreamId> {
+        self.shared.damaged.read().iter().cloned().collect()
+    }
+
+    fn is_damaged(&self, stream: &StreamId) -> bool {
+        self.shared.damaged.read().contains(stream)
     }
 
     async fn close(&self) {

@@ -147,10 +147,22 @@ async fn a_full_disk_refuses_appends_keeps_reads_and_goes_on_when_there_is_room(
     let disk = Faulty::new();
     let (folder, log) = opened(&disk).await;
     disk.fail(Failing::Write(io::ErrorKind::StorageFull));
+    let full = 5_000;
+    disk.free.store(full, Ordering::SeqCst);
+    assert!(log.check_writable().is_ok(), "nobody has met the full disk yet");
     assert_unavailable(&ask(&log, 3).await);
     assert_eq!(all(&log).await.len(), 3);
+    let refused =
+        || matches!(log.check_writable(), Err(AppendError::Unavailable(why)) if why.contains("full"));
+    assert!(refused() && refused(), "it is told as long as it lasts");
+    disk.free.store(full + 10_000_000, Ordering::SeqCst);
+    assert!(!refused(), "room is noticed without an append");
+    disk.free.store(full, Ordering::SeqCst);
+    assert_unavailable(&ask(&log, 3).await);
+    assert!(refused());
     disk.fail(Failing::Nothing);
     assert!(matches!(ask(&log, 3).await, Ok(Appended::Stored(stored)) if stored.first == Position(4)));
+    assert!(!refused(), "an append that was taken says that there is room");
     log.close().await;
     assert_eq!(all(&open(folder.path())).await.len(), 4);
 }

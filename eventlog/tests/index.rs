@@ -7,7 +7,7 @@ use eventlog::{
     fixture::{append, command, recovered, space},
 };
 use futures::TryStreamExt;
-use support::{all, ask, copy_folder, fill, segments, tiny};
+use support::{all, ask, copy_folder, expect_damaged, fill, segments, tiny};
 
 mod support;
 
@@ -80,7 +80,7 @@ async fn a_deleted_index_is_rebuilt_and_answers_the_same() {
 }
 
 #[tokio::test]
-async fn an_index_that_is_behind_catches_up_and_one_that_is_ahead_is_rebuilt() {
+async fn an_index_that_is_behind_catches_up_and_one_that_is_ahead_says_that_the_log_lost_its_end() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let older = tempfile::tempdir().expect("a temporary folder");
     let log = SegmentLog::open(tiny(folder.path())).expect("it opens");
@@ -100,6 +100,9 @@ async fn an_index_that_is_behind_catches_up_and_one_that_is_ahead_is_rebuilt() {
     // Ahead: yesterday's segments, today's index.
     fs::remove_dir_all(index(older.path())).expect("it is removed");
     copy_folder(&index(ahead.path()), &index(older.path()));
+    let (_, _, what) = expect_damaged(SegmentLog::open(tiny(older.path())));
+    assert!(what.contains("delete the folder index"), "{what}");
+    fs::remove_dir_all(index(older.path())).expect("it is removed");
     let log = SegmentLog::open(tiny(older.path())).expect("it opens");
     assert_eq!(all(&log).await, before.whole[..100]);
     let stored = ask(&log, 250).await.expect("it answers");

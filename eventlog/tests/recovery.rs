@@ -77,6 +77,144 @@ async fn a_flipped_byte_anywhere_before_the_last_batch_refuses_to_open_and_says_
 }
 
 #[tokio::test]
+async fn a_flipped_bit_anywhere_in_the_last_batch_refuses_to_open_and_changes_nothing() {
+    let folder = temporary();
+    let log = open(folder.path());
+    fill(&log, 0..3).await;
+    let path = segments(folder.path()).remove(0);
+    let start = usize::try_from(fs::metadata(&path).expect("it is there").len()).expect("small");
+    append_two(&log, 10).await;
+    log.close().await;
+    let good = fs::read(&path).expect("it reads");
+    for bit in start * 8..good.len() * 8 {
+        let mut bad = good.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&path, &bad).expect("it writes");
+        let (file, offset, _) = expect_damaged(SegmentLog::open(options(folder.path())));
+        assert_eq!(file, path);
+        assert!(offset <= (bit / 8) as u64, "bit {bit} is said to be at {offset}");
+        assert_eq!(fs::read(&path).expect("it reads"), bad, "bit {bit}: a refused open changes nothing");
+        assert!(matches!(verify(folder.path()), Err(OpenError::Damaged { .. })), "bit {bit}");
+    }
+    assert_eq!(kept_beside(folder.path()), Vec::<(String, Vec<u8>)>::new());
+}
+
+/// What was cut off and kept, with its name.
+fn kept_beside(folder: &std::path::Path) -> Vec<(String, Vec<u8>)> {
+    let entries = fs::read_dir(folder).expect("it lists").map(|entry| entry.expect("it lists").path());
+    let mut kept: Vec<_> = entries
+        .filter(|path| path.to_string_lossy().contains(".torn"))
+        .map(|path| {
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            (name, fs::read(path).expect("it reads"))
+        })
+        .collect();
+    kept.sort();
+    kept
+}
+
+#[tokio::test]
+async fn what_is_cut_off_is_kept_beside_the_segment() {
+    let folder = temporary();
+    let log = open(folder.path());
+    fill(&log, 0..3).await;
+    let path = segments(folder.path()).remove(0);
+    let end = usize::try_from(fs::metadata(&path).expect("it is there").len()).expect("small");
+    append_two(&log, 10).await;
+    log.close().await;
+    let whole = fs::read(&path).expect("it reads");
+    let mut expected = Vec::new();
+    // The same place twice, for instance by two crashes in a row: the first one is not written over.
+    for (left, suffix) in [(7, ""), (90, "-2")] {
+        fs::write(&path, &whole[..end + left]).expect("it writes");
+        drop(open(folder.path()));
+        assert_eq!(fs::metadata(&path).expect("it is there").len(), end as u64);
+        let name = format!("seg-00000000000000000001.at-{end}.torn{suffix}");
+        expected.push((name, whole[end..end + left].to_vec()));
+        assert_eq!(kept_beside(folder.path()), expected);
+    }
+    // A header that a crash cut short is kept as well.
+    fs::write(&path, &whole[..40]).expect("it writes");
+    drop(open(folder.path()));
+    expected.insert(0, ("seg-00000000000000000001.at-0.torn".to_owned(), whole[..40].to_vec()));
+    assert_eq!(kept_beside(folder.path()), expected);
+    verify(folder.path()).expect("what is kept is no part of the log");
+}
+
+#[tokio::test]
+async fn a_tail_that_was_acknowledged_is_not_cut() {
+    let folder = temporary();
+    let log = open(folder.path());
+    fill(&log, 0..3).await;
+    let path = segments(folder.path()).remove(0);
+    let end = fs::metadata(&path).expect("it is there").len();
+    append_two(&log, 10).await;
+    log.close().await;
+    let whole = fs::read(&path).expect("it reads");
+    let torn = &whole[..whole.len() - 1];
+    fs::write(&path, torn).expect("it writes");
+    let known = |position| OpenOptions { known_position: Position(position), ..options(folder.path()) };
+    let (file, _, what) = expect_damaged(SegmentLog::open(known(6)));
+    assert_eq!(file, path);
+    assert!(what.contains("acknowledged"), "{what}");
+    assert_eq!(fs::read(&path).expect("it reads"), torn, "a refused open changes nothing");
+    // Cut at a whole batch, or inside the header of the file, it ends before what was acknowledged all the same.
+    for left in [end, 64, 40, 0] {
+        let cut = &whole[..usize::try_from(left).expect("small")];
+        fs::write(&path, cut).expect("it writes");
+        assert!(matches!(SegmentLog::open(known(6)), Err(OpenError::Behind { known: Position(6), .. })));
+        assert_eq!(fs::read(&path).expect("it reads"), cut, "a refused open changes nothing");
+    }
+    assert_eq!(kept_beside(folder.path()), Vec::<(String, Vec<u8>)>::new());
+    // What nobody can have been told of is cut.
+    fs::write(&path, torn).expect("it writes");
+    assert!(SegmentLog::open(known(3)).is_ok());
+}
+
+#[tokio::test]
+async fn a_log_that_lost_what_its_index_holds_is_not_opened() {
+    let folder = temporary();
+    let log = SegmentLog::open(tiny(folder.path())).expect("it opens");
+    fill(&log, 0..100).await;
+    log.close().await;
+    // Whatever is sealed is in the index now.
+    drop(SegmentLog::open(tiny(folder.path())).expect("it opens"));
+    let files = segments(folder.path());
+    let (active, sealed) = files.split_last().expect("segments");
+    let last_sealed = sealed.last().expect("a sealed segment");
+    let good = fs::read(last_sealed).expect("it reads");
+    fs::remove_file(active).expect("it is removed");
+    for lost in [100, 101, good.len() / 2] {
+        let cut = &good[..good.len() - lost];
+        fs::write(last_sealed, cut).expect("it writes");
+        for _ in 0..2 {
+            let (file, _, what) = expect_damaged(SegmentLog::open(tiny(folder.path())));
+            assert_eq!(&file, last_sealed, "the second time as well");
+            assert!(what.contains("index"), "{what}");
+            assert_eq!(fs::read(last_sealed).expect("it reads"), cut, "a refused open changes nothing");
+        }
+    }
+    fs::write(last_sealed, good).expect("it writes");
+    assert!(SegmentLog::open(tiny(folder.path())).is_ok());
+}
+
+#[tokio::test]
+async fn zeros_that_a_power_cut_left_at_the_end_are_a_torn_tail_however_few() {
+    let folder = temporary();
+    let log = open(folder.path());
+    fill(&log, 0..3).await;
+    log.close().await;
+    let path = segments(folder.path()).remove(0);
+    let whole = fs::read(&path).expect("it reads");
+    for zeros in [1, 4, 12, 64, 300, 512, 5000] {
+        let mut bytes = whole.clone();
+        bytes.resize(whole.len() + zeros, 0);
+        fs::write(&path, bytes).expect("it writes");
+        assert_eq!(*open(folder.path()).durable_head().borrow(), Position(3), "{zeros} zeros");
+    }
+}
+
+#[tokio::test]
 async fn an_event_taken_out_or_two_swapped_are_refused_although_every_frame_is_good() {
     let folder = temporary();
     let log = open(folder.path());
@@ -182,6 +320,9 @@ async fn a_folder_has_one_server_at_a_time() {
     let second = SegmentLog::open(options(folder.path())).err().expect("it is held");
     assert!(matches!(second, OpenError::Locked(_)));
     assert!(second.to_string().contains("another server holds"), "{second}");
+    // Somebody tidies up: the folder is still held.
+    fs::remove_file(folder.path().join("LOCK")).expect("it is removed");
+    assert!(matches!(SegmentLog::open(options(folder.path())), Err(OpenError::Locked(_))));
     let mut reader = log.follow(Position(1));
     log.close().await;
     assert!(futures::StreamExt::next(&mut reader).await.is_none());

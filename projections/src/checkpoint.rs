@@ -76,6 +76,12 @@ pub(crate) async fn lowest(connection: &mut Connection) -> Result<Position, sqlx
     Ok(read::<Option<Position>>(&row, "pos")?.unwrap_or_default())
 }
 
+/// The position up to which any projection has come.
+pub(crate) async fn highest(connection: &mut Connection) -> Result<Position, sqlx::Error> {
+    let row = sqlx::query("SELECT MAX(pos) AS pos FROM projection_checkpoint").fetch_one(connection).await?;
+    Ok(read::<Option<Position>>(&row, "pos")?.unwrap_or_default())
+}
+
 fn as_int(position: Position) -> Option<i64> {
     match position.cell() {
         crate::table::Cell::Int(int) => int,

@@ -10,7 +10,7 @@
 //!
 //! A stopped projector takes nothing else down: commands go on, and the views say how old they are.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use eventlog::{EventLog, Position, ReadError, RecordedEvent, log::Events};
 use futures::StreamExt;
@@ -212,9 +212,8 @@ impl Projector {
     pub async fn catch_up(&mut self) -> Result<Position, ProjectorError> {
         let mut events = self.log.read_all(self.lowest().next());
         let stop = CancellationToken::new();
-        while let Some(first) = next_event(&mut events, &stop).await? {
-            let batch = self.batch_from(first, &mut events).await;
-            self.absorb(&batch).await?;
+        while let Some(first) = next_event(&mut events, &stop).await {
+            self.take_in(first, &mut events).await?;
         }
         Ok(self.lowest())
     }
@@ -224,10 +223,11 @@ impl Projector {
         self.reload().await?;
         let mut events = self.log.follow(self.lowest().next());
         self.report();
-        while let Some(first) = next_event(&mut events, stop).await? {
-            self.gather(first.position, stop).await;
-            let batch = self.batch_from(first, &mut events).await;
-            self.absorb(&batch).await?;
+        while let Some(first) = next_event(&mut events, stop).await {
+            if let Ok(first) = &first {
+                self.gather(first.position, stop).await;
+            }
+            self.take_in(first, &mut events).await?;
             self.store.publish(|progress| progress.condition = Condition::Running);
         }
         Ok(())
@@ -244,22 +244,48 @@ impl Projector {
         }
     }
 
-    /// The event and what is durable besides: big batches when behind.
-    async fn batch_from(&self, first: RecordedEvent, events: &mut Events) -> Vec<RecordedEvent> {
+    /// Absorbs the event and what is durable besides: big batches when behind. Then passes over damage, if that is what
+    /// came next.
+    async fn take_in(
+        &mut self,
+        first: Result<RecordedEvent, ReadError>,
+        events: &mut Events,
+    ) -> Result<(), ProjectorError> {
         let head = *self.log.durable_head().borrow();
-        let mut last = first.position;
-        let mut batch = vec![first];
-        while batch.len() < BATCH_EVENTS_MAX && last < head {
-            match events.next().await {
-                Some(Ok(event)) => {
-                    last = event.position;
+        let mut batch = Vec::new();
+        let mut next = Some(first);
+        let mut failure = None;
+        while let Some(item) = next.take() {
+            match item {
+                Ok(event) => {
+                    let is_more = event.position < head && batch.len() + 1 < BATCH_EVENTS_MAX;
                     batch.push(event);
+                    if is_more {
+                        next = events.next().await;
+                    }
                 }
-                // What was read before it is absorbed first; the next read meets it again.
-                Some(Err(_)) | None => break,
+                Err(error) => failure = Some(error),
             }
         }
-        batch
+        self.absorb(&batch).await?;
+        match failure {
+            None => Ok(()),
+            Some(ReadError::Damaged { position, last: Some(last), .. })
+                if position == self.lowest().next() =>
+            {
+                self.pass_over(last).await
+            }
+            Some(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Goes on behind events that nobody can read any more. The log knows the streams that they were of, and of those
+    /// nothing is folded from here on.
+    async fn pass_over(&mut self, last: Position) -> Result<(), ProjectorError> {
+        error!(first = %self.lowest().next(), %last, "The log is damaged; the views go on behind it.");
+        self.commit(&[], last).await?;
+        self.came_to(last);
+        Ok(())
     }
 
     pub(crate) async fn absorb(&mut self, batch: &[RecordedEvent]) -> Result<(), ProjectorError> {
@@ -284,27 +310,43 @@ impl Projector {
         let Some(last) = batch.last().map(|event| event.position) else { return Ok(()) };
         let span = debug_span!("project", position = %last, events = batch.len());
         self.commit(batch, last).instrument(span).await?;
+        self.came_to(last);
+        metrics::counter!("browserspace_projection_events_total").increment(batch.len() as u64);
+        Ok(())
+    }
+
+    fn came_to(&mut self, last: Position) {
         for fed in &mut self.fed {
             fed.checkpoint = fed.checkpoint.max(last);
         }
         self.store.publish(|progress| progress.checkpoint = last);
-        metrics::counter!("browserspace_projection_events_total").increment(batch.len() as u64);
         self.report();
-        Ok(())
     }
 
     async fn commit(&self, batch: &[RecordedEvent], last: Position) -> Result<(), ProjectorError> {
+        let batch = self.foldable(batch);
         let mut transaction = self.store.writer().begin().await?;
         for Fed { projection, checkpoint } in &self.fed {
             // One that was built anew may be behind the others.
             let news = &batch[batch.partition_point(|event| event.position <= *checkpoint)..];
-            if !news.is_empty() {
+            if *checkpoint < last {
                 checkpoint::advance(projection.name(), *checkpoint, last, &mut transaction).await??;
+            }
+            if !news.is_empty() {
                 projection.apply(news, &mut transaction).await?;
             }
         }
         transaction.commit().await?;
         Ok(())
+    }
+
+    /// Without the events of damaged streams: what is known of those is not the whole, and may fit nothing.
+    fn foldable<'a>(&self, batch: &'a [RecordedEvent]) -> Cow<'a, [RecordedEvent]> {
+        let damaged = self.log.damaged_streams();
+        if damaged.is_empty() {
+            return Cow::Borrowed(batch);
+        }
+        Cow::Owned(batch.iter().filter(|event| !damaged.contains(&event.stream)).cloned().collect())
     }
 
     async fn reload(&mut self) -> Result<(), ProjectorError> {
@@ -337,18 +379,18 @@ impl Projector {
     }
 }
 
-/// The chain of causes in one line.
 async fn next_event(
     events: &mut Events,
     stop: &CancellationToken,
-) -> Result<Option<RecordedEvent>, ReadError> {
+) -> Option<Result<RecordedEvent, ReadError>> {
     tokio::select! {
         biased;
-        () = stop.cancelled() => Ok(None),
-        event = events.next() => event.transpose(),
+        () = stop.cancelled() => None,
+        event = events.next() => event,
     }
 }
 
+/// The chain of causes in one line.
 fn reason(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |line, cause| format!("{line}: {cause}"))

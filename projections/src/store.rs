@@ -12,7 +12,8 @@ use std::{
 
 use eventlog::Position;
 use sqlx::{
-    Column as _, Pool, QueryBuilder, Row as _, SqliteConnection, TypeInfo as _, ValueRef as _,
+    Column as _, ConnectOptions as _, Connection as _, Pool, QueryBuilder, Row as _, SqliteConnection,
+    TypeInfo as _, ValueRef as _,
     migrate::{MigrateError, Migrator},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
@@ -75,6 +76,7 @@ pub struct Store {
     readers: Pool<Db>,
     progress: Arc<watch::Sender<Progress>>,
     wanted: Arc<watch::Sender<Position>>,
+    reached: Position,
 }
 
 impl Store {
@@ -96,6 +98,7 @@ impl Store {
             .idle_timeout(None)
             .max_lifetime(None)
             .test_before_acquire(false)
+            .after_release(|connection, _| Box::pin(is_at_rest(connection)))
             .acquire_timeout(BUSY_TIMEOUT)
             .connect_with(options.clone().pragma("cache_size", format!("-{WRITER_CACHE_KIB}")))
             .await?;
@@ -106,10 +109,34 @@ impl Store {
             .acquire_timeout(BUSY_TIMEOUT)
             .connect_with(options.read_only(true))
             .await?;
-        let checkpoint = checkpoint::lowest(&mut *writer.acquire().await?).await?;
+        let mut connection = writer.acquire().await?;
+        let checkpoint = checkpoint::lowest(&mut connection).await?;
+        let reached = checkpoint::highest(&mut connection).await?;
+        drop(connection);
         let (progress, _) = watch::channel(Progress::at(checkpoint));
         let (wanted, _) = watch::channel(Position::ZERO);
-        Ok(Self { writer, readers, progress: Arc::new(progress), wanted: Arc::new(wanted) })
+        Ok(Self { writer, readers, progress: Arc::new(progress), wanted: Arc::new(wanted), reached })
+    }
+
+    /// How far any view in the file `path` has come, without changing it; `None` if there are no views.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn reached_in(path: &Path) -> Result<Option<Position>, StoreError> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY_TIMEOUT);
+        let mut connection = options.connect().await?;
+        let reached = checkpoint::highest(&mut connection).await;
+        connection.close().await?;
+        Ok(Some(reached?))
+    }
+
+    /// The position that some view had absorbed when this was opened: the log was acknowledged at least so far.
+    #[must_use]
+    pub const fn reached(&self) -> Position {
+        self.reached
     }
 
     /// Removes the views in the file `path`, which must not be open.
@@ -185,6 +212,15 @@ impl Store {
     pub(crate) fn publish(&self, change: impl FnOnce(&mut Progress)) {
         self.progress.send_modify(change);
     }
+}
+
+/// Whether a connection may be used again. A full disk makes SQLite take a transaction back by itself; the pool's own
+/// ROLLBACK then fails, and its count of nested transactions stays too high: what comes next would be a savepoint in a
+/// transaction that nobody ever commits.
+async fn is_at_rest(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    // A transaction that was dropped is rolled back on the connection's own thread; this waits for it.
+    connection.ping().await?;
+    Ok(!connection.is_in_transaction())
 }
 
 async fn dump_table(

@@ -382,6 +382,10 @@ impl EventLog for LogWithGap {
         self.log.check_writable()
     }
 
+    fn damaged_streams(&self) -> Vec<StreamId> {
+        self.log.damaged_streams()
+    }
+
     async fn close(&self) {
         self.log.close().await;
     }

@@ -2,4 +2,5 @@
 
 mod feeding;
 mod folds;
+mod full_disk;
 mod lists;

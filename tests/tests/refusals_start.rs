@@ -17,8 +17,13 @@ fn refusal(options: ServerOptions) -> String {
 #[tokio::test]
 async fn a_folder_that_another_server_holds_is_refused_and_the_other_goes_on() {
     let server = Server::start(ServerOptions::default());
-    let said = refusal(ServerOptions::default().data_dir(server.data_dir()));
-    assert!(said.contains("another") || said.contains("in use") || said.contains("lock"), "{said}");
+    for tidied_up in [false, true] {
+        if tidied_up {
+            fs::remove_file(server.data_dir().join("log/LOCK")).expect("it can be removed");
+        }
+        let said = refusal(ServerOptions::default().data_dir(server.data_dir()));
+        assert!(said.contains("another") || said.contains("in use") || said.contains("lock"), "{said}");
+    }
     let operator = server.operator();
     let instance = operator.scripted_instance(&["default"]).await;
     let space = operator.open(&SpaceRequest::new("default", &instance)).await;
@@ -214,6 +219,43 @@ async fn c15_a_full_disk_refuses_new_work_keeps_reads_and_loses_nothing() {
     space.becomes("idle").await;
     space.play_out("after", &Script::ok()).await.expect(200);
     server.journal().at_most_once();
+    drop(server);
+}
+
+#[tokio::test]
+async fn c15_after_a_full_disk_the_views_catch_up_and_readiness_has_told_the_truth() {
+    let Some(disk) = SmallDisk::new(96) else { return };
+    let options =
+        ServerOptions::default().data_dir(&disk.data_dir()).env("BROWSERSPACE_FREE_SPACE_MIN_MIB", "0");
+    let server = Server::start(options);
+    let operator = server.operator();
+    let instance = operator.scripted_instance(&["default"]).await;
+    let space = operator.open(&SpaceRequest::new("default", &instance)).await;
+    let script = Script::ok().and("result_bytes", "40000");
+    for round in 0..3 {
+        disk.fill();
+        for number in 0..200 {
+            if space.play_out(&format!("r{round}-{number}"), &script).await.status != 200 {
+                break;
+            }
+        }
+        eventually("readiness tells it", || async {
+            (operator.get("/readyz").await.status == 503).then_some(())
+        })
+        .await;
+        fs::remove_file(disk.ballast()).expect("the ballast can be removed");
+        eventually("it is ready again", || async {
+            (operator.get("/readyz").await.status == 200).then_some(())
+        })
+        .await;
+        space.becomes("idle").await;
+        let events = space.events().await;
+        let shown = space.show().await.expect(200);
+        assert_eq!(shown.data()["revision"], events.last().expect("events")["sequence"], "round {round}");
+        let queued = events.iter().filter(|event| event["kind"] == "queued").count();
+        assert_eq!(space.tasks().await.len(), queued, "round {round}");
+    }
+    space.play_out("after", &Script::ok()).await.expect(200);
     drop(server);
 }
 

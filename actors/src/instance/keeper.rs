@@ -288,6 +288,9 @@ async fn is_recorded(world: &World, append: CommandId) -> Result<bool, Rejection
 /// Takes in what others have written to the stream.
 async fn catch_up(world: &World, state: &mut InstanceState) -> Result<(), Rejection> {
     let stream = StreamId::Instance(state.id());
+    if world.log.is_damaged(&stream) {
+        return Err(Rejection::CorruptStream { stream });
+    }
     let head = world.log.stream_head(&stream).await.map_err(|_| Rejection::LogUnavailable)?;
     if head <= state.revision() {
         return Ok(());

@@ -424,14 +424,15 @@ impl SpaceActor {
 
 /// Reads a Space's state back from its stream.
 pub(crate) async fn rehydrate(log: &dyn EventLog, space: SpaceId) -> Result<SpaceState, Rejection> {
-    let mut events = log.read_stream(&StreamId::Space(space), eventlog::Sequence(1));
+    let stream = StreamId::Space(space);
+    let mut events = log.read_stream(&stream, eventlog::Sequence(1));
     let mut state = SpaceState::Absent(space);
     while let Some(recorded) = events.next().await {
         match recorded {
             Ok(recorded) => state = evolve_recorded(state, &recorded),
             Err(damage @ eventlog::ReadError::Damaged { .. }) => {
                 error!(space.id = %space, %damage, "A Space could not be read back.");
-                return Err(Rejection::CorruptStream { space });
+                return Err(Rejection::CorruptStream { stream });
             }
             Err(failure @ eventlog::ReadError::Io(_)) => {
                 warn!(space.id = %space, %failure, "A Space could not be read back.");

@@ -124,6 +124,9 @@ fn position_of(state: &WorkspaceState) -> Position {
 async fn catch_up(world: &World, state: &mut WorkspaceState) -> Result<(), Rejection> {
     let id = state.id().clone();
     let stream = StreamId::Workspace(id.clone());
+    if world.log.is_damaged(&stream) {
+        return Err(Rejection::CorruptStream { stream });
+    }
     let head = world.log.stream_head(&stream).await.map_err(|_| Rejection::LogUnavailable)?;
     if head <= state.revision() {
         return Ok(());

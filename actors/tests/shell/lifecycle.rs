@@ -8,7 +8,7 @@ use actors::{
     runtime::scripted::StartScript,
     space::summary::{SpaceStatus, TaskStatus},
 };
-use eventlog::{Event, InstanceEvent, Role, ServerEvent, memory::Fault};
+use eventlog::{Event, InstanceEvent, Role, ServerEvent, StreamId, memory::Fault};
 use futures::future::join_all;
 
 use crate::harness::{Disk, Server, code, config, create, settle, submit, workspace};
@@ -120,6 +120,57 @@ async fn an_abandoned_space_is_closed_also_while_it_sleeps_and_a_touch_renews_it
     assert_eq!(server.disk.kinds(space).await, ["opened"]);
     tokio::time::sleep(Duration::from_secs(3700)).await;
     assert_eq!(server.disk.kinds(space).await, ["opened", "close_requested", "closed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_event_quarantines_its_space_and_the_others_live() {
+    let server = Server::start().await;
+    let (instance, other) = (server.instance().await, server.instance().await);
+    let damaged = server.create(instance, None).await.unwrap().space.space;
+    let healthy = server.create(other, None).await.unwrap().space.space;
+    settle().await;
+    server.run(damaged, "1", "").await;
+    server.run(healthy, "1", "").await;
+    let events = server.disk.events().await;
+    let queued = events
+        .iter()
+        .find(|recorded| recorded.stream == StreamId::Space(damaged) && recorded.event.kind() == "queued");
+    let disk = server.disk.reopened();
+    disk.log.damage(queued.expect("it was queued").position);
+    let begun = disk.begun().len();
+    let server = Server::on(disk, config()).await;
+    settle().await;
+    let corrupt = Rejection::CorruptStream { stream: StreamId::Space(damaged) };
+    assert_eq!(server.submit(damaged, "2", "").await.unwrap_err(), corrupt);
+    assert_eq!(server.spaces.close(&server.system(), &workspace(), damaged).await.unwrap_err(), corrupt);
+    assert_eq!(server.run(healthy, "2", "").await.status, TaskStatus::Completed);
+    server.close(healthy).await;
+    assert!(server.create(other, None).await.is_ok(), "the other instance is free again");
+    // A good copy of the log may bring the Space back, so nobody else gets its browser.
+    assert_eq!(server.create(instance, None).await.unwrap_err(), Rejection::BrowserInstanceInUse);
+    let of_damaged = server.disk.begun()[begun..].iter().filter(|line| line.space == damaged).count();
+    assert_eq!(of_damaged, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_instance_is_refused_and_a_damaged_workspace_refuses_the_start() {
+    let server = Server::start().await;
+    let (instance, other) = (server.instance().await, server.instance().await);
+    server.caller(Role::RuntimeAgent, "agent-7").await;
+    let events = server.disk.events().await;
+    let position = |stream: StreamId| {
+        events.iter().rfind(|recorded| recorded.stream == stream).expect("it has events").position
+    };
+    let disk = server.disk.reopened();
+    disk.log.damage(position(StreamId::Instance(instance)));
+    let server = Server::on(disk, config()).await;
+    let refused = server.create(instance, None).await.unwrap_err();
+    // Its one event was its registration, so nothing at all is known of it.
+    assert!(matches!(refused, Rejection::InstanceNotFound | Rejection::CorruptStream { .. }), "{refused:?}");
+    assert!(server.create(other, None).await.is_ok());
+    let disk = server.disk.reopened();
+    disk.log.damage(position(StreamId::Workspace(workspace())));
+    assert!(Server::try_on(disk, config()).await.is_err(), "what was lost may be a revocation");
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,6 +9,8 @@ use std::{
 
 use anyhow::Result;
 
+use projections::Store;
+
 use super::{
     block_on,
     client::{Client, how_to_get_in},
@@ -17,7 +19,7 @@ use super::{
 };
 use crate::{
     config::{Config, ServeFlags},
-    offline::{TokenState, token_state},
+    offline::{TokenState, token_state, views_file},
     server::{OPERATOR_TOKEN_FILE, missing_browser, operator_token},
 };
 
@@ -39,11 +41,13 @@ use Finding::{Fail, Ok as Good, Warn};
 /// Checks, prints, and fails if something would stop a server.
 pub(super) fn doctor(flags: &ServeFlags) -> Result<ExitCode> {
     let config = Config::load(flags)?;
+    // Where it can not be told, the log is read as that of a server that runs.
+    let is_running = !matches!(block_on(Client::of_running(&config.data_dir)), Ok(None));
     let findings = [
         ("data folder", data_folder(&config.data_dir)),
         ("path to it", path_for_browsers(&config.data_dir)),
         ("disk space", disk_space(&config)),
-        ("log", log(&config.data_dir)),
+        ("log", log(&config.data_dir, is_running)),
         ("operator token", own_token(&config)),
         ("server", server(&config)),
         ("user", user(&config)),
@@ -135,13 +139,35 @@ fn disk_space(config: &Config) -> Finding {
     Good(format!("{free_mib} MiB free, at least {} wanted", config.free_space_min_mib))
 }
 
-fn log(folder: &Path) -> Finding {
-    match crate::server::count_events(folder) {
-        Ok(None) => Good("none yet".to_owned()),
-        Ok(Some(count)) => Good(format!("{count} events, all readable")),
-        Err(error) => Fail(
-            format!("{error:#}"),
-            "do not delete anything; put the last good copy of the data folder in its place".to_owned(),
+fn log(folder: &Path, is_running: bool) -> Finding {
+    let advice =
+        || "do not delete anything; put the last good copy of the data folder in its place".to_owned();
+    let verified = match crate::server::verify_log(folder) {
+        Ok(None) => return Good("none yet".to_owned()),
+        Ok(Some(verified)) => verified,
+        Err(error) => return Fail(format!("{error:#}"), advice()),
+    };
+    let events = verified.head;
+    let torn = verified.torn_tail.map(|torn| format!("{} at byte {}", torn.file.display(), torn.offset));
+    let seen = block_on(async { Ok(Store::reached_in(&views_file(folder)).await?) });
+    match seen {
+        // What is being written looks torn, and the views may be told of it a moment later than we were.
+        _ if is_running => Good(format!("{events} events, all readable")),
+        Ok(Some(seen)) if seen > events => {
+            let what = torn.map(|torn| format!(" in {torn}")).unwrap_or_default();
+            Fail(format!("it ends at position {events}{what}, and the views have seen {seen}"), advice())
+        }
+        Ok(_) => match torn {
+            None => Good(format!("{events} events, all readable")),
+            Some(torn) => Warn(
+                format!("{events} events; a crash left an unfinished batch in {torn}"),
+                "nobody was told of it; the next start cuts it off and keeps it beside the segment"
+                    .to_owned(),
+            ),
+        },
+        Err(error) => Warn(
+            format!("{events} events, all readable; the views do not tell what they have seen: {error:#}"),
+            "browserspace rebuild makes them anew".to_owned(),
         ),
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn rebuild(options: &Options) -> Result<ExitCode> {
     let config = Config::load_for(&options.folder)?;
     let begun = Instant::now();
     let position = block_on(async {
-        let offline = Offline::open(&config)?;
+        let offline = Offline::open_for_rebuild(&config)?;
         let outcome = offline.rebuild_views().await;
         offline.close().await;
         outcome

@@ -149,7 +149,7 @@ async fn create_running(client: &Client, create: &Create) -> Result<()> {
 
 async fn create_offline(config: &Config, create: &Create) -> Result<()> {
     let expires_at = expires_at(create)?;
-    let offline = Offline::open(config)?;
+    let offline = Offline::open(config).await?;
     let outcome = offline
         .issue_token(
             &create.workspace,
@@ -192,7 +192,7 @@ async fn revoke_running(config: &Config, client: &Client, revoke: &Revoke) -> Re
 }
 
 async fn revoke_offline(config: &Config, revoke: &Revoke) -> Result<()> {
-    let offline = Offline::open(config)?;
+    let offline = Offline::open(config).await?;
     let outcome = offline.revoke_token(&revoke.workspace, revoke.token).await;
     offline.close().await;
     outcome?;

@@ -74,7 +74,13 @@ async fn page(
     let mut data = Vec::new();
     let mut seen = after.0;
     while (data.len() as u64) < limit && seen < after.0.saturating_add(SCAN_EVENTS_MAX) {
-        let Some(recorded) = events.next().await.transpose()? else { break };
+        let recorded = match events.next().await {
+            Some(Ok(recorded)) => recorded,
+            // First what lies before it; the next page begins with it, and its details say where to go on.
+            Some(Err(_)) if seen > after.0 => break,
+            Some(Err(failure)) => return Err(failure.into()),
+            None => break,
+        };
         seen = recorded.position.0;
         if is_in(scope, &recorded) {
             data.push(EventBody::of_log(&recorded));

@@ -83,11 +83,15 @@ impl From<ViewError> for Problem {
 
 /// Events that the views are behind the log, where they still move.
 pub(crate) fn lag(app: &App) -> Result<u64, Problem> {
+    let lag = app.views.lag(*app.log.durable_head().borrow());
     match app.views.progress().condition {
         Condition::Stopped { .. } => Err(stopped()),
-        Condition::Idle | Condition::Running | Condition::Retrying { .. } => {
-            Ok(app.views.lag(*app.log.durable_head().borrow()))
-        }
+        Condition::Idle | Condition::Running => Ok(lag),
+        // Whoever reads would wait in vain for what the views lack.
+        Condition::Retrying { .. } if lag > 0 => Err(Problem::new(Code::Overloaded)
+            .saying("the views can not be written at the moment")
+            .detail("view_lag_events", lag)),
+        Condition::Retrying { .. } => Ok(lag),
     }
 }
 

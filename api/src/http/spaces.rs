@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
 };
 use eventlog::{
-    Role,
+    Role, StreamId,
     event::space::{Owner, OwnerKind},
     id::{OwnerId, SpaceId},
 };
@@ -186,7 +186,10 @@ pub(crate) async fn readable(
 /// A Space of another Workspace is one that does not exist (C14).
 async fn in_workspace(app: &App, entered: &Entered, space: SpaceId) -> Result<SpaceRow, Problem> {
     let row = app.views.space(space).await?.filter(|row| row.workspace_id == entered.workspace);
-    row.ok_or_else(|| Problem::new(Code::SpaceNotFound))
+    let row = row.ok_or_else(|| Problem::new(Code::SpaceNotFound))?;
+    let stream = StreamId::Space(space);
+    // The row is what was folded before the damage was met.
+    if app.log.is_damaged(&stream) { Err(Rejection::CorruptStream { stream }.into()) } else { Ok(row) }
 }
 
 /// What to answer to a body that is wrong: first whether the Space is there and may be changed by the caller. The door

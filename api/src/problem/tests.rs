@@ -26,7 +26,8 @@ fn every_rejection() -> Vec<Rejection> {
         Rejection::ShuttingDown,
         Rejection::LogUnavailable,
         Rejection::OutcomeUnknown,
-        Rejection::CorruptStream { space: id.0 },
+        Rejection::CorruptStream { stream: StreamId::Space(id.0) },
+        Rejection::CorruptStream { stream: StreamId::Server },
         Rejection::Internal,
     ]
 }

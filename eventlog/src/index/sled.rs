@@ -382,6 +382,22 @@ impl Index for SledIndex {
         })
     }
 
+    fn streams_between(&self, segment: Position, from: u64, to: u64) -> Result<Vec<StreamId>, IndexError> {
+        guarded(|| {
+            let mut streams = Vec::new();
+            for entry in self.tree.scan_prefix(b"s") {
+                let (key, value) = entry.map_err(|error| IndexError(error.to_string()))?;
+                let entry = StreamEntry::read(checked(&key, &value)?)?;
+                if entry.segment == segment {
+                    let count = entry.offsets.iter().filter(|offset| (from..to).contains(*offset)).count();
+                    let (stream, _) = parse_stream_key(&key)?;
+                    streams.extend(std::iter::repeat_n(stream, count));
+                }
+            }
+            Ok(streams)
+        })
+    }
+
     fn near(&self, segment: Position, position: Position) -> Result<(Position, u64), IndexError> {
         guarded(|| {
             let offsets = self.need(&segment_key(b'p', segment, &[]))?;

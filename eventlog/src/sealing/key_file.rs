@@ -61,20 +61,37 @@ pub(super) fn create(dir: &Path) -> io::Result<Vec<(KeyId, Key)>> {
     let file: u64 = rand::random();
     let keys: Vec<(KeyId, Key)> =
         (0..u64::from(SLOTS)).map(|slot| (KeyId { file, slot }, random_key())).collect();
+    write(dir, file, keys.iter().map(|(_, key)| key.as_slice()))?;
+    Ok(keys)
+}
+
+/// Puts a key into its slot, durable when this returns; makes its file, with no other key in it, if there is none.
+pub(super) fn put(dir: &Path, id: KeyId, key: &Key) -> Result<(), KeyError> {
+    if id.slot >= u64::from(SLOTS) {
+        return Err(KeyError::Missing(id));
+    }
+    if !path(dir, id.file).exists() {
+        write(dir, id.file, (0..SLOTS).map(|_| ZEROS.as_slice()))?;
+    }
+    let out = OpenOptions::new().write(true).open(path(dir, id.file))?;
+    out.write_all_at(key.as_slice(), HEADER_BYTES as u64 + id.slot * KEY_BYTES as u64)?;
+    Ok(out.sync_data()?)
+}
+
+fn write<'a>(dir: &Path, file: u64, keys: impl Iterator<Item = &'a [u8]>) -> io::Result<()> {
     let mut bytes = Zeroizing::new(Vec::with_capacity(file_bytes()));
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(&VERSION.to_le_bytes());
     bytes.extend_from_slice(&u64::from(SLOTS).to_le_bytes());
-    for (_, key) in &keys {
-        bytes.extend_from_slice(key.as_slice());
+    for key in keys {
+        bytes.extend_from_slice(key);
     }
     let unfinished = dir.join(format!("{file:016x}{SUFFIX_UNFINISHED}"));
     let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
     out.write_all(&bytes)?;
     out.sync_all()?;
     rename(&unfinished, path(dir, file))?;
-    File::open(dir)?.sync_all()?;
-    Ok(keys)
+    File::open(dir)?.sync_all()
 }
 
 /// The keys of a file that are still needed; every other one is zeros on disk when this returns.

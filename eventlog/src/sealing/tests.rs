@@ -85,6 +85,35 @@ async fn a_taken_key_is_durable_and_a_destroyed_one_is_in_no_file() {
 }
 
 #[tokio::test]
+async fn a_needed_key_that_is_lost_is_made_anew_under_its_name_and_is_another_one() {
+    let dir = folder();
+    let store = open(dir.path(), &[]);
+    let (lost, kept) = (store.take().await.expect("a key"), store.take().await.expect("a key"));
+    let name: CapabilityName = "navigate".parse().expect("a name");
+    let print = |store: &KeyStore, key| store.fingerprint(key, &name, &serde_json::json!({"a": 1}));
+    let before = print(&store, lost).expect("it is held");
+    drop(store);
+    let file = dir.path().join(format!("{:016x}.keys", lost.file));
+    fs::remove_file(&file).expect("it is removed");
+    assert!(print(&open(dir.path(), &[lost]), lost).is_err(), "nobody said that it is needed");
+    let needed = [lost, kept];
+    let opened = KeyStore::open_remaking(dir.path(), |key| needed.contains(&key), &needed);
+    let (store, remade) = opened.expect("it opens");
+    assert_eq!(remade, needed);
+    let after = print(&store, lost).expect("it is held");
+    assert_ne!(after, before);
+    drop(store);
+    let again = KeyStore::open_remaking(dir.path(), |key| needed.contains(&key), &needed);
+    let (store, remade) = again.expect("it opens");
+    assert_eq!(remade, [], "it was durable");
+    assert_eq!(print(&store, lost).expect("it is held"), after);
+    store.destroy(lost);
+    store.destroy(kept);
+    store.flush().await.expect("the disk takes it");
+    assert!(!file.exists());
+}
+
+#[tokio::test]
 async fn after_a_crash_only_live_keys_are_left() {
     let dir = folder();
     let store = open(dir.path(), &[]);

@@ -14,7 +14,7 @@ use std::{
 use tokio::sync::oneshot;
 use tracing::{error, info};
 
-use super::{DESTROY_DELAY, KeyError, KeyId, READY_KEYS_MIN, Shared, key_file};
+use super::{DESTROY_DELAY, KeyError, KeyId, READY_KEYS_MIN, Shared, key_file, random_key};
 
 /// How soon a refused write is tried again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -56,6 +56,19 @@ impl Worker {
             }
         }
         Ok(Self { dir: dir.to_owned(), shared, alive, doomed: BTreeMap::new(), due: None })
+    }
+
+    /// Makes those of these keys anew that are not held.
+    pub(super) fn remake(&mut self, needed: &[KeyId]) -> Result<Vec<KeyId>, KeyError> {
+        let held = |key: &KeyId| self.shared.keys.lock().held.contains_key(key);
+        let missing: Vec<KeyId> = needed.iter().filter(|key| !held(key)).copied().collect();
+        for id in &missing {
+            let key = random_key();
+            key_file::put(&self.dir, *id, &key)?;
+            *self.alive.entry(id.file).or_default() += 1;
+            self.shared.keys.lock().held.insert(*id, key);
+        }
+        Ok(missing)
     }
 
     /// Makes one more file of keys.

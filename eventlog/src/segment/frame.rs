@@ -46,6 +46,15 @@ impl FrameKind {
         }
     }
 
+    /// Whether a body of this kind can be so long.
+    pub(crate) const fn may_hold(self, body_bytes: u64) -> bool {
+        match self {
+            Self::Event => body_bytes <= BODY_BYTES_MAX as u64,
+            Self::Commit => body_bytes == Commit::BYTES as u64,
+            Self::Footer => body_bytes == Footer::BYTES as u64,
+        }
+    }
+
     fn of(magic: [u8; 4]) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.magic() == magic)
     }

@@ -97,6 +97,16 @@ impl SegmentMap {
         Some(Stored { first, last: Position(first.0 + u64::from(run.count) - 1) })
     }
 
+    /// Whose events lie at these offsets, one entry for each event.
+    pub(crate) fn streams_between(&self, from: u64, to: u64) -> Vec<StreamId> {
+        let lies_there = |offset: &&u32| (from..to).contains(&u64::from(**offset));
+        let of = |(stream, places): (&StreamId, &StreamPlaces)| {
+            let count = places.offsets.iter().filter(lies_there).count();
+            std::iter::repeat_n(stream.clone(), count)
+        };
+        self.streams.iter().flat_map(of).collect()
+    }
+
     /// At most `count` offsets of events of `stream` from `from` on, if `from` lies here.
     pub(crate) fn stream_offsets(&self, stream: &StreamId, from: Sequence, count: usize) -> Option<&[u32]> {
         let places = self.streams.get(stream)?;

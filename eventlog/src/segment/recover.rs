@@ -1,8 +1,9 @@
 //! What an open does with a folder, in order: list the segments, check how they join, bring the index up to date, walk
 //! the last segment, and cut what a crash left of a batch that nobody was told of.
 //!
-//! The last segment has three outcomes: clean; a torn tail, which is cut; anything else, which is damage and refuses
-//! the open, because cutting it would silently drop what was acknowledged.
+//! The last segment has three outcomes: clean; a torn tail, which is kept beside the segment and cut; anything else,
+//! which is damage and refuses the open, because cutting it would silently drop what was acknowledged. A tail is only
+//! torn if a crash explains it and nobody is known to have seen the log beyond it. A refused open changes nothing.
 
 use std::{
     fs::{self, File},
@@ -136,13 +137,15 @@ pub(crate) fn bring_up_index(folder: &Path, sealed: &[SealedFile]) -> Result<Ind
     let kept =
         if in_doubt.exists() { Err(IndexError("it failed before".into())) } else { load(&path, sealed) };
     let (mut indexed, known) = match kept {
-        Ok(loaded) => loaded,
+        Ok(Loaded::Ahead(mark)) => return Err(lost_its_end(folder, mark)),
+        Ok(Loaded::Fits(indexed, known)) => (*indexed, known),
         Err(error) => {
             tracing::warn!(%error, segments = sealed.len(), "The index is thrown away and rebuilt.");
             if path.exists() {
                 fs::remove_dir_all(&path).map_err(io_error(&path))?;
             }
-            load(&path, &[]).map_err(|error| OpenError::Index(error.to_string()))?
+            let index = SledIndex::open(&path).map_err(|error| OpenError::Index(error.to_string()))?;
+            (Indexed { index, heads: Heads::new(), filters: Vec::new() }, 0)
         }
     };
     for file in &sealed[known..] {
@@ -159,12 +162,23 @@ pub(crate) fn bring_up_index(folder: &Path, sealed: &[SealedFile]) -> Result<Ind
     }
 }
 
-/// Opens the index and checks that it holds the first of these segments and no other; answers how many.
-fn load(path: &Path, sealed: &[SealedFile]) -> Result<(Indexed, usize), IndexError> {
+/// What became of the index that is there.
+enum Loaded {
+    /// It holds the first so many of the segments.
+    Fits(Box<Indexed>, usize),
+    /// It holds all of them, and this one that went on from there.
+    Ahead(Mark),
+}
+
+/// Opens the index and checks that it holds the first of these segments and no other.
+fn load(path: &Path, sealed: &[SealedFile]) -> Result<Loaded, IndexError> {
     let index = SledIndex::open(path)?;
     let marks = index.marks()?;
-    if marks.len() > sealed.len() || marks.iter().zip(sealed).any(|(mark, file)| *mark != file.mark()) {
-        return Err(IndexError("it belongs to other segments, or is ahead of these".into()));
+    if marks.iter().zip(sealed).any(|(mark, file)| *mark != file.mark()) {
+        return Err(IndexError("it belongs to other segments".into()));
+    }
+    if let Some(ahead) = marks.get(sealed.len()) {
+        return Ok(Loaded::Ahead(*ahead));
     }
     let mut heads = Heads::new();
     index.heads(&mut |stream, head| {
@@ -172,7 +186,19 @@ fn load(path: &Path, sealed: &[SealedFile]) -> Result<(Indexed, usize), IndexErr
     })?;
     let filter = |mark: &Mark| index.filter(mark.first).map(|filter| (mark.first, Arc::new(filter)));
     let filters = marks.iter().map(filter).collect::<Result<_, _>>()?;
-    Ok((Indexed { index, heads, filters }, marks.len()))
+    Ok(Loaded::Fits(Box::new(Indexed { index, heads, filters }), marks.len()))
+}
+
+/// A segment comes into the index only after its footer is durable; so it was whole, and is not any more.
+fn lost_its_end(folder: &Path, mark: Mark) -> OpenError {
+    let path = segment_path(folder, mark.first);
+    let offset = fs::metadata(&path).map_or(0, |found| found.len());
+    let what = format!(
+        "by the index it was sealed at position {}, and its end is gone; if an older copy of the log was put here on \
+         purpose, delete the folder {INDEX_FOLDER}",
+        mark.last
+    );
+    OpenError::Damaged { file: path, offset, what }
 }
 
 fn walk_sealed(path: &Path, sealed: &SealedFile, heads: &mut Heads) -> Result<Scan, OpenError> {
@@ -194,16 +220,22 @@ pub(crate) struct Grown {
     pub(crate) content: blake3::Hasher,
 }
 
-/// Walks the segment that grows, or makes it; cuts a torn tail.
+/// Walks the segment that grows, or makes it; cuts a torn tail, unless somebody has seen the log reach `known`.
 pub(crate) fn bring_up_active(
     folder: &Path,
     disk: &dyn Disk,
     listing: &Listing,
     heads: &mut Heads,
+    known: Position,
 ) -> Result<Grown, OpenError> {
     let start = listing.start;
     let path = segment_path(folder, start.first);
+    let check_known = |head: Position| {
+        if head < known { Err(OpenError::Behind { head, known }) } else { Ok(()) }
+    };
     let Some(length) = listing.length else {
+        check_known(Position(start.first.0 - 1))?;
+        keep_beside(folder, disk, start.first, 0)?;
         let header = Header { first: start.first, global: start.global };
         let (_, content) = create(disk, folder, header).map_err(io_error(&path))?;
         let (map, length) = (SegmentMap::new(start.first), HEADER_BYTES as u64);
@@ -218,10 +250,50 @@ pub(crate) fn bring_up_active(
         if !is_torn(&file, length, next, offset).map_err(io_error(&path))? {
             return Err(damaged(&path, offset, what));
         }
+        if scan.map.last() < known {
+            let what = format!("{what}, and events up to position {known} were acknowledged");
+            return Err(OpenError::Damaged { file: path, offset, what });
+        }
+        let kept = keep_beside(folder, disk, start.first, scan.good_end)?;
+        let kept = kept.map(|kept| kept.display().to_string()).unwrap_or_default();
         let bytes = length - scan.good_end;
-        tracing::warn!(file = %path.display(), at = scan.good_end, bytes, "A torn tail was cut: a crash in the middle of a batch that nobody was told of.");
+        tracing::warn!(file = %path.display(), at = scan.good_end, bytes, %kept, "A torn tail was cut and kept: a crash in the middle of a batch that nobody was told of.");
         let cut = disk.open(&path, scan.good_end).and_then(|mut file| file.sync());
         cut.map_err(io_error(&path))?;
     }
+    check_known(scan.map.last())?;
     Ok(Grown { map: scan.map, length: scan.good_end, global: scan.global, content: scan.content })
+}
+
+/// Writes what lies in a segment from `from` on into a file of its own beside it, durably, before it is cut off: should
+/// it have been worth something after all, it is not gone. Nobody reads it but people.
+fn keep_beside(
+    folder: &Path,
+    disk: &dyn Disk,
+    first: Position,
+    from: u64,
+) -> Result<Option<PathBuf>, OpenError> {
+    let path = segment_path(folder, first);
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(io_error(&path)(error)),
+    };
+    let tail = &bytes[usize::try_from(from).unwrap_or(usize::MAX).min(bytes.len())..];
+    if tail.is_empty() {
+        return Ok(None);
+    }
+    let name = |suffix: &str| folder.join(format!("seg-{:020}.at-{from}.torn{suffix}", first.0));
+    let mut kept = name("");
+    let mut number = 1;
+    while kept.exists() {
+        number += 1;
+        kept = name(&format!("-{number}"));
+    }
+    let written = disk.open(&kept, 0).and_then(|mut file| {
+        file.append(tail)?;
+        file.sync()
+    });
+    written.and_then(|()| disk.sync_folder(folder)).map_err(io_error(&kept))?;
+    Ok(Some(kept))
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 use super::{
-    frame::{Commit, Footer, Frame, FrameKind, FrameReader, HEADER_BYTES, Header, Next},
+    frame::{Commit, FRAME_HEADER_BYTES, Footer, Frame, FrameKind, FrameReader, HEADER_BYTES, Header, Next},
     map::{Head, Heads, Noted, SegmentMap},
 };
 
@@ -228,9 +228,10 @@ impl<'a> Walk<'a> {
 /// Whether what lies from `break_at` on can be what a crash in the middle of one batch left behind; `next` is the
 /// position that this batch begins with.
 ///
-/// A cut is: no good frame follows the break. A power cut may also drop pages in the middle of the one batch that was
-/// being written: then only frames of that batch follow, and before them lies a hole of zeros. Anything else was once
-/// whole and acknowledged, and is damage.
+/// A crash leaves the bytes that were written, up to where the file ends, and a power cut may also leave sectors of
+/// zeros among them. So it is torn if the frame at the break goes on beyond the end of the file, or if a hole explains
+/// the break, and if whatever good frames follow are of that same batch. Anything else was once whole (and so perhaps
+/// acknowledged), and is damage.
 pub(crate) fn is_torn(file: &Arc<File>, length: u64, next: Position, break_at: u64) -> io::Result<bool> {
     let mut reader = FrameReader::new(Arc::clone(file), break_at, length);
     let mut committed = false;
@@ -259,11 +260,32 @@ pub(crate) fn is_torn(file: &Arc<File>, length: u64, next: Position, break_at: u
         followed_at.get_or_insert(found);
         at = frame.end();
     }
-    followed_at.map_or(Ok(true), |followed_at| has_hole(file, break_at, followed_at))
+    match followed_at {
+        Some(followed_at) => has_hole(file, break_at, followed_at, length),
+        None => Ok(is_cut_short(file, break_at, length)? || has_hole(file, break_at, length, length)?),
+    }
+}
+
+/// Whether a frame begins here that the end of the file cuts off.
+fn is_cut_short(file: &File, at: u64, length: u64) -> io::Result<bool> {
+    use std::os::unix::fs::FileExt;
+    let mut header = [0; FRAME_HEADER_BYTES];
+    let there = usize::try_from(length - at).unwrap_or(usize::MAX).min(header.len());
+    file.read_exact_at(&mut header[..there], at)?;
+    let kind = FrameKind::ALL.into_iter().find(|kind| {
+        let magic = kind.magic();
+        header[..there.min(4)] == magic[..there.min(4)]
+    });
+    let Some(kind) = kind else { return Ok(false) };
+    if there < header.len() {
+        return Ok(true);
+    }
+    let body = u64::from(u32::from_le_bytes(header[4..8].try_into().expect("four bytes")));
+    Ok(kind.may_hold(body) && at + FRAME_HEADER_BYTES as u64 + body > length)
 }
 
 /// The next place from `at` on where a frame could begin.
-fn find_magic(file: &File, mut at: u64, length: u64) -> io::Result<Option<u64>> {
+pub(crate) fn find_magic(file: &File, mut at: u64, length: u64) -> io::Result<Option<u64>> {
     use std::os::unix::fs::FileExt;
     let mut buffer = vec![0; 64 * 1024];
     while at + 4 <= length {
@@ -280,19 +302,25 @@ fn find_magic(file: &File, mut at: u64, length: u64) -> io::Result<Option<u64>> 
     Ok(None)
 }
 
-/// Whether a whole sector in this range is zeros: what a page that never reached the disk reads as. No frame of ours
-/// holds so many zeros by itself, other than in a payload made of them.
-fn has_hole(file: &File, from: u64, to: u64) -> io::Result<bool> {
+/// Whether a sector from `from` on, as far as this range and the file reach, is zeros: what a page that never reached
+/// the disk reads as. Sectors that go on behind `to` do not count. No frame of ours holds so many zeros by itself, other
+/// than in a payload made of them.
+fn has_hole(file: &File, from: u64, to: u64, length: u64) -> io::Result<bool> {
     use std::os::unix::fs::FileExt;
     const SECTOR: u64 = 512;
     let mut sector = [0; 512];
-    let mut at = from.next_multiple_of(SECTOR);
-    while at + SECTOR <= to {
-        file.read_exact_at(&mut sector, at)?;
-        if sector.iter().all(|byte| *byte == 0) {
+    let mut at = from;
+    while at < to {
+        let end = (at + 1).next_multiple_of(SECTOR).min(length);
+        if end > to {
+            return Ok(false);
+        }
+        let part = &mut sector[..usize::try_from(end - at).expect("at most a sector")];
+        file.read_exact_at(part, at)?;
+        if part.iter().all(|byte| *byte == 0) {
             return Ok(true);
         }
-        at += SECTOR;
+        at = end;
     }
     Ok(false)
 }

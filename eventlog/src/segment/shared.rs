@@ -2,7 +2,7 @@
 //! everything lies. Only durable things are in here.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fs::File,
     io,
     path::{Path, PathBuf},
@@ -76,6 +76,13 @@ pub(crate) enum Status {
     Closed,
 }
 
+/// That the disk had no room for a batch.
+pub(crate) struct Refused {
+    pub(crate) why: Arc<str>,
+    /// So much must be free before an append may be expected to be taken.
+    pub(crate) free_bytes_wanted: u64,
+}
+
 pub(crate) struct Shared {
     pub(crate) folder: PathBuf,
     pub(crate) disk: Arc<dyn Disk>,
@@ -84,10 +91,14 @@ pub(crate) struct Shared {
     /// `None` once the log is gone: readers may outlive it, the index's own lock may not.
     pub(crate) index: RwLock<Option<Box<dyn Index>>>,
     pub(crate) status: RwLock<Status>,
+    /// The last batch did not fit on the disk: why, and how much must be free before the next one may.
+    pub(crate) refused: Mutex<Option<Refused>>,
+    /// Streams that a read has met damage in.
+    pub(crate) damaged: RwLock<HashSet<StreamId>>,
     /// Kept so that there is always a head to look at; ends when the writer ends.
     pub(crate) head: watch::Receiver<Position>,
     /// Held until the writer and the index are gone: nobody else uses this folder meanwhile.
-    pub(crate) lock: Mutex<Option<File>>,
+    pub(crate) lock: Mutex<Option<[File; 2]>>,
     /// Streams that somebody follows.
     pub(crate) followed: Mutex<HashMap<StreamId, watch::Sender<Sequence>>>,
 }
@@ -95,6 +106,7 @@ pub(crate) struct Shared {
 /// A segment opened for reading, up to what is durable.
 pub(crate) struct OpenSegment {
     pub(crate) first: Position,
+    pub(crate) last: Position,
     pub(crate) file: Arc<File>,
     pub(crate) end: u64,
 }
@@ -126,12 +138,27 @@ impl Shared {
         }
     }
 
+    /// Whether the next append would be taken, as far as can be told without one: after the disk was full, there must be
+    /// more room than there was then.
+    pub(crate) fn check_room(&self) -> Result<(), AppendError> {
+        let mut refused = self.refused.lock();
+        let Some(Refused { why, free_bytes_wanted }) = &*refused else { return Ok(()) };
+        if self.disk.free_bytes(&self.folder).is_ok_and(|free| free >= *free_bytes_wanted) {
+            *refused = None;
+            return Ok(());
+        }
+        Err(AppendError::Unavailable(Arc::clone(why)))
+    }
+
     pub(crate) fn stream_head(&self, stream: &StreamId) -> Head {
         self.state.read().heads.get(stream).copied().unwrap_or_default()
     }
 
     /// Asks the index; if it cannot answer, the next open rebuilds it.
-    fn ask_index<T>(&self, ask: impl FnOnce(&dyn Index) -> Result<T, IndexError>) -> Result<T, ReadError> {
+    pub(crate) fn ask_index<T>(
+        &self,
+        ask: impl FnOnce(&dyn Index) -> Result<T, IndexError>,
+    ) -> Result<T, ReadError> {
         let index = self.index.read();
         let index = index.as_ref().ok_or_else(|| io_error(io::Error::other("the log is closed")))?;
         ask(&**index).map_err(|error| {
@@ -149,6 +176,7 @@ impl Shared {
                 let active = &state.active;
                 return Ok(OpenSegment {
                     first: active.map.first,
+                    last: active.map.last(),
                     file: Arc::clone(&active.file),
                     end: active.end,
                 });
@@ -157,22 +185,23 @@ impl Shared {
             state.sealed[after.saturating_sub(1)]
         };
         let file = File::open(segment_path(&self.folder, sealed.first)).map_err(io_error)?;
-        Ok(OpenSegment { first: sealed.first, file: Arc::new(file), end: sealed.frames_end })
+        let Sealed { first, last, frames_end: end } = sealed;
+        Ok(OpenSegment { first, last, file: Arc::new(file), end })
     }
 
-    /// An offset in `segment` at or before that of `position`.
-    pub(crate) fn offset_near(&self, segment: Position, position: Position) -> Result<u64, ReadError> {
+    /// A position in `segment` at or before `position`, and where it lies.
+    pub(crate) fn near(&self, segment: Position, position: Position) -> Result<(Position, u64), ReadError> {
         if position == segment {
-            return Ok(HEADER_BYTES as u64);
+            return Ok((segment, HEADER_BYTES as u64));
         }
         {
             let state = self.state.read();
             let in_memory = state.unindexed.iter().map(|map| &**map).chain([&state.active.map]);
             if let Some(map) = in_memory.into_iter().find(|map| map.first == segment) {
-                return Ok(map.offset(position).unwrap_or(state.active.end));
+                return Ok((position, map.offset(position).unwrap_or(state.active.end)));
             }
         }
-        self.ask_index(|index| index.near(segment, position)).map(|(_, offset)| offset)
+        self.ask_index(|index| index.near(segment, position))
     }
 
     /// At most `count` places of `stream` from `from` on; fewer do not mean that there are no more.

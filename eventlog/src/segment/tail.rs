@@ -178,5 +178,5 @@ enum Step {
 }
 
 fn damaged(position: Position, what: &str) -> ReadError {
-    ReadError::Damaged { position, what: what.into() }
+    ReadError::Damaged { position, last: None, what: what.into() }
 }

@@ -33,8 +33,11 @@ use super::{
     frame::{Footer, HEADER_BYTES, Header},
     indexer::Job,
     map::SegmentMap,
-    shared::{Active, Sealed, Shared, Status, segment_path},
+    shared::{Active, Refused, Sealed, Shared, Status, segment_path},
 };
+
+/// After the disk was full, so much more must be free before the log says that it takes appends again.
+const ROOM_BYTES_MIN: u64 = 64 * 1024;
 
 /// What callers send.
 pub(crate) enum Request {
@@ -161,10 +164,11 @@ impl Writer {
                 .map_err(|error| Failure::Poisoned(format!("sealing a segment failed: {error}").into()))?;
         }
         if let Err(error) = self.file.append(&batch.bytes) {
-            return Err(self.undo(&error));
+            return Err(self.undo(&error, batch.bytes.len() as u64));
         }
         self.sync().map_err(|error| Failure::Poisoned(format!("a sync failed: {error}").into()))?;
         self.content.update(&batch.bytes);
+        *self.shared.refused.lock() = None;
         Ok(())
     }
 
@@ -176,11 +180,15 @@ impl Writer {
     }
 
     /// A full disk is no broken disk: if the half-written batch can be cut off, it was certainly not written.
-    fn undo(&mut self, error: &io::Error) -> Failure {
+    fn undo(&mut self, error: &io::Error, bytes: u64) -> Failure {
         let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         let undone = full && self.file.truncate(self.length).and_then(|()| self.file.sync()).is_ok();
         if undone {
-            Failure::Refused("the disk is full".into())
+            let why: Arc<str> = "the disk is full".into();
+            let free = self.shared.disk.free_bytes(&self.shared.folder).unwrap_or(u64::MAX);
+            let free_bytes_wanted = free.saturating_add(bytes.max(ROOM_BYTES_MIN));
+            *self.shared.refused.lock() = Some(Refused { why: Arc::clone(&why), free_bytes_wanted });
+            Failure::Refused(why)
         } else {
             Failure::Poisoned(format!("a write failed: {error}").into())
         }

@@ -101,6 +101,28 @@ async fn a_batch_that_ends_before_its_commit_leaves_nothing_and_is_folded_once_a
 }
 
 #[tokio::test]
+async fn a_damaged_event_costs_the_views_its_own_stream_only() {
+    let facts = || (1..=3).flat_map(|n| [opened(n), queued(n, n), started(n, n), completed(n, n, &[])]);
+    let (whole, _) = given(facts()).await;
+    let mut world = World::new().await;
+    let head = world.happen(facts()).await;
+    // That the second Space's task was queued: without it, what follows in that stream fits nothing.
+    world.log.damage(Position(6));
+    assert_eq!(world.catch_up().await.expect("the others live"), head);
+    assert_eq!(world.store.views().checkpoint(), head);
+    let (whole, damaged) = (whole.dump().await, world.dump().await);
+    for (table, rows) in &damaged {
+        let of_second = |row: &&String| row.contains(&space(2).to_string());
+        let others: Vec<_> = whole[table].iter().filter(|row| !of_second(row)).collect();
+        assert_eq!(rows.iter().filter(|row| !of_second(row)).collect::<Vec<_>>(), others, "{table}");
+    }
+    assert!(world.store.views().task(task(2)).await.expect("it reads").is_none());
+    // What comes later is absorbed as ever.
+    let head = world.happen([opened(4)]).await;
+    assert_eq!(world.catch_up().await.expect("it fits"), head);
+}
+
+#[tokio::test]
 async fn a_second_projector_is_refused_and_folds_nothing() {
     let mut world = World::new().await;
     world.happen([opened(1), queued(1, 1)]).await;
