@@ -1,11 +1,12 @@
 //! A server that can not start says why and ends; one whose disk fills up refuses new work and keeps what it has.
 
-use std::{fs, net::TcpListener, path::PathBuf};
+use std::{fs, net::TcpListener, path::PathBuf, time::Duration};
 
 use browserspace_tests::{Exit, Program, Script, Server, ServerOptions, SpaceRequest, eventually};
 use nix::mount::{MsFlags, mount, umount};
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::time::timeout;
 
 fn refusal(options: ServerOptions) -> String {
     match Server::try_start(options) {
@@ -235,7 +236,10 @@ async fn c15_after_a_full_disk_the_views_catch_up_and_readiness_has_told_the_tru
     for round in 0..3 {
         disk.fill();
         for number in 0..200 {
-            if space.play_out(&format!("r{round}-{number}"), &script).await.status != 200 {
+            // A task whose end has no room waits for it.
+            let request_id = format!("r{round}-{number}");
+            let played = timeout(Duration::from_secs(3), space.play_out(&request_id, &script)).await;
+            if !played.is_ok_and(|played| played.status == 200) {
                 break;
             }
         }
