@@ -209,12 +209,13 @@ async fn c15_one_bad_byte_in_a_sealed_segment_takes_its_space_and_no_other() {
         healthy.play_out(&format!("r{number}"), &Script::ok()).await.expect(200);
     }
     let told = healthy.events().await;
-    server.sigterm().ok();
+    // A drain would close them.
+    server.kill9();
     reseal(server.data_dir()).await;
     let files = [flip_in(server.data_dir(), &closed), flip_in(server.data_dir(), &open)];
     for views in ["kept", "made anew"] {
         if views == "made anew" {
-            server.sigterm().ok();
+            server.kill9();
             remove_views(server.data_dir());
         }
         server.again();

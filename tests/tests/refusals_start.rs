@@ -1,8 +1,8 @@
 //! A server that can not start says why and ends; one whose disk fills up refuses new work and keeps what it has.
 
-use std::{fs, net::TcpListener, path::PathBuf};
+use std::{fs, net::TcpListener, path::PathBuf, time::Duration};
 
-use browserspace_tests::{Exit, Program, Script, Server, ServerOptions, SpaceRequest, eventually};
+use browserspace_tests::{Exit, Program, Script, Server, ServerOptions, Space, SpaceRequest, eventually};
 use nix::mount::{MsFlags, mount, umount};
 use serde_json::json;
 use tempfile::TempDir;
@@ -214,6 +214,16 @@ async fn c15_a_full_disk_refuses_new_work_keeps_reads_and_loses_nothing() {
     drop(server);
 }
 
+/// Whether the end of a task is recorded in a few seconds.
+async fn ends_in_the_log(space: &Space, task: &str) -> bool {
+    let ended = eventually("the task ends", || async {
+        let events = space.events().await;
+        let is_end = |event: &serde_json::Value| event["task_id"] == task && event["kind"] == "completed";
+        events.iter().any(is_end).then_some(())
+    });
+    tokio::time::timeout(Duration::from_secs(3), ended).await.is_ok()
+}
+
 #[tokio::test]
 async fn c15_after_a_full_disk_the_views_catch_up_and_readiness_has_told_the_truth() {
     let Some(disk) = SmallDisk::new(96) else { return };
@@ -227,7 +237,8 @@ async fn c15_after_a_full_disk_the_views_catch_up_and_readiness_has_told_the_tru
     for round in 0..3 {
         disk.fill();
         for number in 0..200 {
-            if space.play_out(&format!("r{round}-{number}"), &script).await.status != 200 {
+            let submitted = space.play(&format!("r{round}-{number}"), &script).await;
+            if submitted.status != 202 || !ends_in_the_log(&space, &submitted.field("task_id")).await {
                 break;
             }
         }
