@@ -209,7 +209,7 @@ async fn c15_one_bad_byte_in_a_sealed_segment_takes_its_space_and_no_other() {
         healthy.play_out(&format!("r{number}"), &Script::ok()).await.expect(200);
     }
     let told = healthy.events().await;
-    // A stop in order would close them.
+    // A drain would close them.
     server.kill9();
     reseal(server.data_dir()).await;
     let files = [flip_in(server.data_dir(), &closed), flip_in(server.data_dir(), &open)];

@@ -2,11 +2,10 @@
 
 use std::{fs, net::TcpListener, path::PathBuf, time::Duration};
 
-use browserspace_tests::{Exit, Program, Script, Server, ServerOptions, SpaceRequest, eventually};
+use browserspace_tests::{Exit, Program, Script, Server, ServerOptions, Space, SpaceRequest, eventually};
 use nix::mount::{MsFlags, mount, umount};
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::time::timeout;
 
 fn refusal(options: ServerOptions) -> String {
     match Server::try_start(options) {
@@ -73,22 +72,14 @@ fn an_unknown_setting_or_flag_is_refused_and_named() {
     assert!(said.contains("drain"), "{said}");
 }
 
-#[test]
-fn a_browser_that_is_named_and_not_there_is_refused_before_anything_is_made() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let no_program = folder.path().join("no-program");
-    fs::write(&no_program, "a text").expect("a file can be written");
-    let no_program = no_program.to_str().expect("UTF-8");
-    let data_dir = folder.path().join("data");
-    for given in ["/nonexistent/chromium", no_program] {
-        let said = refusal(ServerOptions::default().data_dir(&data_dir).arg("--chromium").arg(given));
-        let named = &given.to_lowercase();
-        assert!(said.contains(&format!("browserspace: {named}")), "it names the browser: {said}");
-        assert!(said.contains("--chromium"), "it says what to do: {said}");
-        assert!(!data_dir.exists(), "nothing was made");
-        let doctor = Program::on(&data_dir, &["doctor", "--chromium", given]).refused();
-        assert!(doctor.contains(named), "doctor names it too: {doctor}");
-    }
+#[tokio::test]
+async fn a_missing_browser_does_not_keep_the_server_from_starting() {
+    let server = Server::start(ServerOptions::default().arg("--chromium").arg("/nonexistent/chromium"));
+    let operator = server.operator();
+    operator.get("/healthz").await.expect(200);
+    let instance = operator.scripted_instance(&["default"]).await;
+    let space = operator.open(&SpaceRequest::new("default", &instance)).await;
+    space.play_out("r1", &Script::ok()).await.expect(200);
 }
 
 #[tokio::test]
@@ -223,6 +214,16 @@ async fn c15_a_full_disk_refuses_new_work_keeps_reads_and_loses_nothing() {
     drop(server);
 }
 
+/// Whether the end of a task is recorded in a few seconds.
+async fn ends_in_the_log(space: &Space, task: &str) -> bool {
+    let ended = eventually("the task ends", || async {
+        let events = space.events().await;
+        let is_end = |event: &serde_json::Value| event["task_id"] == task && event["kind"] == "completed";
+        events.iter().any(is_end).then_some(())
+    });
+    tokio::time::timeout(Duration::from_secs(3), ended).await.is_ok()
+}
+
 #[tokio::test]
 async fn c15_after_a_full_disk_the_views_catch_up_and_readiness_has_told_the_truth() {
     let Some(disk) = SmallDisk::new(96) else { return };
@@ -236,10 +237,8 @@ async fn c15_after_a_full_disk_the_views_catch_up_and_readiness_has_told_the_tru
     for round in 0..3 {
         disk.fill();
         for number in 0..200 {
-            // A task whose end has no room waits for it.
-            let request_id = format!("r{round}-{number}");
-            let played = timeout(Duration::from_secs(3), space.play_out(&request_id, &script)).await;
-            if !played.is_ok_and(|played| played.status == 200) {
+            let submitted = space.play(&format!("r{round}-{number}"), &script).await;
+            if submitted.status != 202 || !ends_in_the_log(&space, &submitted.field("task_id")).await {
                 break;
             }
         }
