@@ -72,14 +72,22 @@ fn an_unknown_setting_or_flag_is_refused_and_named() {
     assert!(said.contains("drain"), "{said}");
 }
 
-#[tokio::test]
-async fn a_missing_browser_does_not_keep_the_server_from_starting() {
-    let server = Server::start(ServerOptions::default().arg("--chromium").arg("/nonexistent/chromium"));
-    let operator = server.operator();
-    operator.get("/healthz").await.expect(200);
-    let instance = operator.scripted_instance(&["default"]).await;
-    let space = operator.open(&SpaceRequest::new("default", &instance)).await;
-    space.play_out("r1", &Script::ok()).await.expect(200);
+#[test]
+fn a_browser_that_is_named_and_not_there_is_refused_before_anything_is_made() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let no_program = folder.path().join("no-program");
+    fs::write(&no_program, "a text").expect("a file can be written");
+    let no_program = no_program.to_str().expect("UTF-8");
+    let data_dir = folder.path().join("data");
+    for given in ["/nonexistent/chromium", no_program] {
+        let said = refusal(ServerOptions::default().data_dir(&data_dir).arg("--chromium").arg(given));
+        let named = &given.to_lowercase();
+        assert!(said.contains(&format!("browserspace: {named}")), "it names the browser: {said}");
+        assert!(said.contains("--chromium"), "it says what to do: {said}");
+        assert!(!data_dir.exists(), "nothing was made");
+        let doctor = Program::on(&data_dir, &["doctor", "--chromium", given]).refused();
+        assert!(doctor.contains(named), "doctor names it too: {doctor}");
+    }
 }
 
 #[tokio::test]
