@@ -22,8 +22,11 @@ use crate::{
 const ROUNDS: usize = 60;
 const WARM_UP_ROUNDS: usize = 5;
 
-/// Time for a page to be drawn after a step.
-const REST: Duration = Duration::from_millis(80);
+/// Time for a page to be drawn after a step. It differs from round to round, or a side would meet the browser's frames
+/// (16.7 ms) at the same moment each time, and one of them a whole frame later than the other.
+fn rest(round: usize) -> Duration {
+    Duration::from_micros(80_000 + (round as u64 * 7_919) % 33_400)
+}
 
 const PAGE: &str =
     "<title>Bench</title><h1>Bench</h1><button id=b onclick='n.textContent = ++window.c'>Count</button>
@@ -93,7 +96,7 @@ impl Match {
             } else {
                 self.raw(step)?;
             }
-            sleep(REST).await;
+            sleep(rest(self.navigate.ours.len())).await;
         }
         Ok(())
     }
