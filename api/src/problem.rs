@@ -133,7 +133,7 @@ codes! {
     ShuttingDown = "shutting_down", http(StatusCode::SERVICE_UNAVAILABLE), true, No;
     /// Nobody knows whether the request was recorded; repeat it with the same request_id or Idempotency-Key.
     OutcomeUnknown = "outcome_unknown", http(StatusCode::GATEWAY_TIMEOUT), true, Perhaps;
-    /// The recorded history of this Space is damaged, so it is quarantined; an operator must look.
+    /// The recorded history of this Space or instance is damaged, so it is quarantined; an operator must look.
     CorruptStream = "corrupt_stream", http(StatusCode::INTERNAL_SERVER_ERROR), false, No;
     /// A bug of this server; its log has the request id.
     Internal = "internal", http(StatusCode::INTERNAL_SERVER_ERROR), false, Perhaps;
@@ -151,7 +151,7 @@ codes! {
     ElementNotFound = "element_not_found", TASK, false, No;
     /// The ref's element is gone; no input was sent. Take a new snapshot.
     StaleRef = "stale_ref", TASK, false, No;
-    /// The element failed a check (visible, stable, enabled, receives events); no input was sent.
+    /// The element failed a check (visible, stable, enabled, receives events); no press or text reached the page.
     ElementNotActionable = "element_not_actionable", TASK, true, No;
     /// The page could not be loaded.
     NavigationFailed = "navigation_failed", TASK, true, Perhaps;
@@ -223,7 +223,7 @@ impl Problem {
         self
     }
 
-    /// The same with another HTTP status: `invalid_request` covers 400, 413, 414, 415, 422 and 431.
+    /// The same with another HTTP status: `invalid_request` covers 400, 408, 413, 414, 415, 422 and 431.
     #[must_use]
     pub const fn with_status(mut self, status: StatusCode) -> Self {
         self.status = status;
@@ -399,7 +399,7 @@ pub fn errors_markdown() -> String {
          stand in a failed task's `error`, in events and in the command line. A code is never renamed; new ones may be added, \
          so treat an unknown one by its HTTP status and `retryable`.\n\n\
          * **HTTP**: the status of the answer. `task` means that the request itself succeeded and the code stands in the \
-         task's `error`. `invalid_request` is 422 for a field, 400 for a body that is not JSON, 413, 414, 415 and 431 for \
+         task's `error`. `invalid_request` is 422 for a field, 400 for a body that is not JSON, 408 for one that does not arrive, 413, 414, 415 and 431 for \
          bodies, addresses, media types and headers beyond their bounds.\n\
          * **Retry**: whether the same request may well succeed later, though you change and do nothing else. Where it says \
          no, the meaning or the message says what to do first. Answers with 429 and 503 carry `Retry-After`.\n\

@@ -49,7 +49,7 @@ pub enum Error {
         /// The ref.
         reference: ElementRef,
     },
-    /// The element did not become ready in time. No input was sent.
+    /// The element did not become ready in time. No press or text reached the page; the mouse may have been over it.
     #[error("{reference} {}", unready(*.check, .covered_by.as_deref()))]
     ElementNotActionable {
         /// The ref.
