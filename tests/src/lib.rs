@@ -19,7 +19,7 @@ pub use journal::{Call, CallEnd, Journal, Script};
 pub use pages::{Page, Pages};
 pub use program::{Exit, Program, binary};
 pub use server::{Server, ServerOptions};
-pub use space::{Space, SpaceRequest, TASK_WAIT_SECONDS, is_terminal};
+pub use space::{Space, SpaceRequest, TASK_WAIT_SECONDS, USUAL_CAPABILITIES, is_terminal};
 pub use stream::{Sse, SseEvent};
 pub use traces::{Planted, processes_naming};
 pub use wait::{DEADLINE, eventually, eventually_within};

@@ -8,8 +8,8 @@ use crate::{Answer, Client, Script, Sse, wait::eventually};
 /// How long [`Space::run`] lets the server wait for a task's end.
 pub const TASK_WAIT_SECONDS: u64 = 60;
 
-/// Every capability of the `standard` bundle that the tests ask for by default.
-const USUAL: [&str; 12] = [
+/// The capabilities that the tests ask for by default.
+pub const USUAL_CAPABILITIES: [&str; 12] = [
     "navigate",
     "snapshot",
     "click",
@@ -50,7 +50,7 @@ impl SpaceRequest {
             workspace: workspace.to_owned(),
             instance: instance.to_owned(),
             owner: ("operator", "operator".to_owned()),
-            granted: USUAL.map(str::to_owned).to_vec(),
+            granted: USUAL_CAPABILITIES.map(str::to_owned).to_vec(),
             extra: json!({}),
         }
     }

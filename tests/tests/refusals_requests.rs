@@ -1,6 +1,6 @@
 //! What is not a request of ours is refused clearly, in the envelope, and leaves nothing behind.
 
-use browserspace_tests::{Client, Server, ServerOptions, Space, SpaceRequest};
+use browserspace_tests::{Client, Server, ServerOptions, Space, SpaceRequest, USUAL_CAPABILITIES};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -233,20 +233,7 @@ async fn the_servers_own_pages_are_there() {
     anonymous.get("/metrics").await.expect_error(401, "unauthenticated");
     let catalogue = operator.get("/capabilities").await.expect(200);
     let names: Vec<_> = catalogue.list().iter().map(|one| one["name"].as_str().expect("a name")).collect();
-    for name in [
-        "navigate",
-        "snapshot",
-        "click",
-        "fill",
-        "type",
-        "press",
-        "wait",
-        "screenshot",
-        "get_content",
-        "get_url",
-        "get_title",
-        "tab_list",
-    ] {
+    for name in USUAL_CAPABILITIES {
         assert!(names.contains(&name), "{name} in {names:?}");
     }
 }
