@@ -76,9 +76,11 @@ impl Act<'_> {
         let (front, element) = tokio::join!(self.to_front(), self.element(args.reference));
         front?;
         let element = element?;
+        // What was not at rest at a press, or in a frame that draws on its own time, is looked at for two frames first.
+        let mut patient = false;
         loop {
             let mut guard = Guard { act: self, element: &element, is_over: false };
-            let pressed = match self.watch(&element, args, count).await? {
+            let pressed = match self.watch(&element, args, count, patient).await? {
                 Ok(spot) => self.press_at(&element, spot, args, count).await?,
                 Err(not_ready) => Err(not_ready),
             };
@@ -89,6 +91,7 @@ impl Act<'_> {
                 }
                 Err(not_ready) => {
                     drop(guard);
+                    patient |= not_ready.check == Check::Stable;
                     self.round(&element, not_ready).await?;
                 }
             }
@@ -101,6 +104,7 @@ impl Act<'_> {
         element: &Element,
         args: &ClickArgs,
         count: i64,
+        mut patient: bool,
     ) -> Result<Result<Spot, NotReady>, Error> {
         let checks: &[Check] =
             if args.force { &[Check::Visible] } else { &[Check::Visible, Check::Enabled, Check::Stable] };
@@ -112,16 +116,17 @@ impl Act<'_> {
         }
         let mut still = false;
         loop {
+            if patient && !still {
+                if let Err(not_ready) = self.check(element, &[Check::Stable]).await? {
+                    return Ok(Err(not_ready));
+                }
+                still = true;
+            }
             let options = json!({ "force": args.force, "scrolled": scrolled, "still": still });
             let given = [json!(checks), px.clone(), py.clone(), json!(count), options];
             let watched: Watched = self.on(element, WATCH, &given).await?;
             match watched.failed {
-                Some(Failed::Stable) if !still => {
-                    if let Err(not_ready) = self.check(element, &[Check::Stable]).await? {
-                        return Ok(Err(not_ready));
-                    }
-                    still = true;
-                }
+                Some(Failed::Stable) if !still => patient = true,
                 Some(failed) => return failed.of(element, None).map(Err),
                 None if watched.scroll && !scrolled => {
                     self.scroll_to(element).await?;
