@@ -1,5 +1,7 @@
 //! Folds each event of the browser into the state, and prepares every new page before its first request.
 
+mod shape;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,9 +17,13 @@ use chromiumoxide_cdp::cdp::browser_protocol::target::{
     CloseTargetParams, FilterEntry, SetAutoAttachParams, TargetFilter,
 };
 use chromiumoxide_cdp::cdp::js_protocol::runtime::RunIfWaitingForDebuggerParams;
-use serde::Deserialize;
 use tracing::{debug, trace};
 
+pub(crate) use self::shape::Target;
+use self::shape::{
+    AttachedEvent, Dialog, Download, FrameNamed, FrameNavigated, RequestPaused, ResponseReceived,
+    SessionGone, TargetChanged, TargetGone,
+};
 use crate::connection::{Connection, Event, Gone, Listener};
 use crate::notice::Notice;
 use crate::policy;
@@ -34,97 +40,6 @@ const TURN_AWAY_WAIT: Duration = Duration::from_millis(500);
 pub(crate) struct Observer {
     pub(crate) hub: Hub,
     pub(crate) viewport: (u32, u32),
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct AttachedEvent {
-    session_id: Arc<str>,
-    target_info: Target,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Target {
-    pub(crate) target_id: Arc<str>,
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    pub(crate) title: String,
-    #[serde(default)]
-    pub(crate) url: String,
-    opener_id: Option<Arc<str>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct TargetChanged {
-    target_info: Target,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct TargetGone {
-    target_id: Arc<str>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SessionGone {
-    session_id: Arc<str>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Dialog {
-    message: String,
-    #[serde(rename = "type")]
-    kind: String,
-    default_prompt: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct FrameNavigated {
-    frame: NavigatedFrame,
-    #[serde(rename = "type", default)]
-    kind: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct NavigatedFrame {
-    id: Arc<str>,
-    loader_id: Arc<str>,
-    url: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct FrameNamed {
-    frame_id: Arc<str>,
-    #[serde(default)]
-    url: String,
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    reason: String,
-    #[serde(default)]
-    disposition: String,
-    loader_id: Option<Arc<str>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RequestPaused {
-    request_id: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Download {
-    url: String,
-    #[serde(default)]
-    suggested_filename: String,
 }
 
 impl Listener for Observer {
@@ -168,6 +83,10 @@ impl Observer {
             ("Fetch.requestPaused", Some(session)) => {
                 let paused: RequestPaused = serde_json::from_str(params)?;
                 Self::fail_request(connection, session, paused.request_id);
+            }
+            ("Network.responseReceived", Some(session)) => {
+                let received: ResponseReceived = serde_json::from_str(params)?;
+                self.change_tab(session, |tab| answered(tab, received));
             }
             (method, Some(session)) if method.starts_with("Page.") => {
                 self.fold_page(connection, method, session, params)?;
@@ -374,6 +293,7 @@ impl Observer {
                 dom_ready: whole,
                 loaded: whole,
                 idle: whole,
+                restored: whole,
                 ..FrameState::default()
             };
             tab.frames.insert(frame.id, known);
@@ -438,6 +358,12 @@ fn moved_within(tab: &mut Tab, frame: &FrameNamed) {
     known.leaving = Leaving::No;
 }
 
+fn answered(tab: &mut Tab, received: ResponseReceived) {
+    if received.kind == "Document" && received.frame_id.as_ref() == Some(&tab.target) {
+        tab.response = Some((received.loader_id, received.response.status));
+    }
+}
+
 fn leaves(tab: &mut Tab, method: &str, frame: FrameNamed) {
     let leaving = &mut tab.frames.entry(frame.frame_id).or_default().leaving;
     *leaving = match (method, *leaving) {
@@ -492,5 +418,4 @@ fn refused(download: &Download) -> DownloadNote {
 }
 
 #[cfg(test)]
-#[path = "observer_tests.rs"]
 mod tests;

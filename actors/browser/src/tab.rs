@@ -73,6 +73,8 @@ pub(crate) struct FrameState {
     pub(crate) loaded: bool,
     pub(crate) idle: bool,
     pub(crate) leaving: Leaving,
+    /// It came back whole from the cache of pages: nothing was asked of a server.
+    pub(crate) restored: bool,
 }
 
 /// Whether another document is to be shown in a frame.
@@ -107,6 +109,8 @@ pub(crate) struct Tab {
     pub(crate) auto_answered: Option<DialogInfo>,
     /// How often the main frame showed another document or address.
     pub(crate) navigations: u64,
+    /// The loader of the last document that a server answered for, and its HTTP status; heard during navigations only.
+    pub(crate) response: Option<(Arc<str>, u16)>,
     /// How often it showed what may not be read.
     pub(crate) refusals: u64,
     pub(crate) frames: HashMap<Arc<str>, FrameState>,
@@ -126,6 +130,7 @@ impl Tab {
             dialog: None,
             auto_answered: None,
             navigations: 0,
+            response: None,
             refusals: 0,
             frames: HashMap::new(),
         }

@@ -160,3 +160,22 @@ async fn history_and_reload_work() {
     );
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_http_status_is_that_of_the_document_that_is_shown() {
+    let gone =
+        "HTTP/1.1 410 Gone\r\nContent-Type: text/html\r\nContent-Length: 19\r\n\r\n<title>gone</title>";
+    let away = "HTTP/1.1 302 Found\r\nLocation: http://localhost:{PORT}/gone\r\nContent-Length: 0\r\n\r\n";
+    let framed = "<title>framed</title><iframe src=/gone></iframe><img src=/gone>";
+    let world =
+        world(&[("/", "<title>ok</title>"), ("/gone", gone), ("/away", away), ("/framed", framed)]).await;
+    for (path, status) in [("/", 200), ("/gone", 410), ("/framed", 200), ("/away", 410), ("/#part", 200)] {
+        assert_eq!(world.open(path).await.http_status, Some(status), "{path}");
+    }
+    assert_eq!(world.open("/gone").await.http_status, Some(410));
+    let again = world.browser.reload(&args(json!({})), &call()).await.unwrap();
+    assert_eq!(again.http_status, Some(410));
+    let blank = world.browser.navigate(&args(json!({ "url": "about:blank" })), &call()).await.unwrap();
+    assert_eq!((blank.http_status, blank.loaded), (None, true));
+    world.end().await;
+}

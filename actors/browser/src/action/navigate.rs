@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use chromiumoxide_cdp::cdp::browser_protocol::network;
 use chromiumoxide_cdp::cdp::browser_protocol::page::{
     GetNavigationHistoryParams, NavigateParams, NavigateToHistoryEntryParams, ReloadParams,
 };
@@ -17,6 +18,7 @@ use crate::call::{Call, NAVIGATION_TIMEOUT};
 use crate::error::Error;
 use crate::frame::On;
 use crate::policy;
+use crate::session::Session;
 use crate::state::State;
 
 const STATUS: &str = include_str!("../js/status.js");
@@ -45,6 +47,29 @@ struct Navigated {
     error_text: Option<String>,
     #[serde(default)]
     is_download: bool,
+}
+
+/// Hears what servers answer, for the length of a navigation: to ask the page itself would wait until it is drawn, and
+/// to hear all the time would tell of each request of each page.
+struct Hearing<'a>(&'a Session);
+
+impl<'a> Hearing<'a> {
+    fn begin(page: &'a Session) -> Self {
+        // Nothing that was received is to be kept for us.
+        let enable = network::EnableParams {
+            max_total_buffer_size: Some(0),
+            max_resource_buffer_size: Some(0),
+            ..network::EnableParams::default()
+        };
+        page.post(&enable);
+        Self(page)
+    }
+}
+
+impl Drop for Hearing<'_> {
+    fn drop(&mut self) {
+        self.0.post(&network::DisableParams::default());
+    }
 }
 
 impl Browser {
@@ -155,7 +180,6 @@ impl Act<'_> {
             self.browser.refresh_tabs().await;
             reached
         };
-        // Asked for while the page loads: right after, its thread is busy with drawing it.
         let (loaded, http_status) = tokio::join!(reached, timeout_at(by, self.status()));
         let is_failed = self
             .browser
@@ -185,8 +209,18 @@ impl Act<'_> {
         }
     }
 
+    /// The HTTP status of the document that is shown: as it was heard, or as a page that came back whole knows it.
     async fn status(&self) -> Option<u16> {
-        let loader = self.browser.hub.state().tabs.get(&self.tab)?.main_frame()?.loader.clone()?;
+        let loader = {
+            let state = self.browser.hub.state();
+            let tab = state.tabs.get(&self.tab)?;
+            let frame = tab.main_frame()?;
+            let loader = frame.loader.clone()?;
+            if !frame.restored {
+                return tab.response.as_ref().filter(|(of, _)| *of == loader).map(|(_, status)| *status);
+            }
+            loader
+        };
         let world = self.world(self.page.id()?, &self.target, &loader).await.ok()?;
         self.apply(&self.page, &On::World(world), STATUS, &[]).await.ok().flatten()
     }
@@ -196,7 +230,10 @@ impl Act<'_> {
         &self,
         work: impl Future<Output = Result<Arrival, Error>>,
     ) -> Result<NavigateResult, Error> {
-        let (arrival, dialog) = match self.run(work).await {
+        let hearing = Hearing::begin(&self.page);
+        let ran = self.run(work).await;
+        drop(hearing);
+        let (arrival, dialog) = match ran {
             Ran::Finished(Ok(arrival)) => (arrival, None),
             Ran::Finished(Err(error)) => return Err(self.failed(error).await),
             Ran::Stopped(Stop::Dialog(_, dialog)) if self.sent() != Sent::Nothing => {
