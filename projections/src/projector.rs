@@ -27,7 +27,7 @@ use crate::{
 pub const BATCH_EVENTS_MAX: usize = 1_000;
 /// How long events are gathered for one transaction while no reader waits for them: a transaction for each event would
 /// take the cores from the commands.
-const GATHER_TIME: Duration = Duration::from_millis(5);
+const GATHER_TIME: Duration = Duration::from_millis(50);
 /// How soon a refused batch is tried again, at first and at most.
 const RETRY_DELAY_MIN: Duration = Duration::from_millis(100);
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(5);
