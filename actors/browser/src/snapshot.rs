@@ -36,6 +36,9 @@ use crate::reference::NodeKey;
 /// Characters of a snapshot when the caller does not say.
 pub(crate) const SNAPSHOT_CHARS: u32 = 20_000;
 
+/// Trees of at most so many bytes are made into lines where they came in: another thread would take longer to wake.
+const RENDER_HERE_BYTES: usize = 64 * 1024;
+
 /// Fields that are asked about at once.
 const FIELDS_AT_ONCE: usize = 64;
 
@@ -98,6 +101,7 @@ impl Act<'_> {
         let (frames, missing) = frames?;
         let count = frames.len();
         let taken = self.trees(frames, own_tree?).await;
+        let size: usize = taken.iter().filter_map(|taken| taken.tree.as_ref()).map(Bytes::len).sum();
         let secrets = self.secret_fields(&taken).await?;
         let render = Render {
             hub: self.browser.hub.clone(),
@@ -108,8 +112,11 @@ impl Act<'_> {
             sources: taken.into_iter().map(source).collect(),
         };
         // Tens of thousands of nodes take a while; other Spaces must not wait for it.
-        let rendered = tokio::task::spawn_blocking(move || render.lines()).await;
-        let lines = rendered.map_err(|_| Error::ResultTooLarge)?;
+        let lines = if size <= RENDER_HERE_BYTES {
+            render.lines()
+        } else {
+            tokio::task::spawn_blocking(move || render.lines()).await.map_err(|_| Error::ResultTooLarge)?
+        };
         let reference = args.root;
         let lines = lines.map_err(|source| {
             Error::from(CallError::Shape { method: "Accessibility.getFullAXTree".into(), source })
