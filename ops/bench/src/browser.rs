@@ -1,8 +1,12 @@
 //! `bench browser`: our own cost on top of the browser's, for click, navigate and snapshot.
 //!
 //! The same page is used by a Space over HTTP and by raw CDP in a browser beside it, step by step in turn, in one run;
-//! each takes the first turn in every other round. Between two steps both browsers come to rest, so that neither is
+//! the first turn goes round. Between two steps both browsers come to rest, so that neither is
 //! measured while the other still draws.
+//!
+//! The bar stands over the *plain script*: raw CDP calls, one after the other, that do what the capability promises and
+//! know in the end what its result says. The *bare calls* are told beside it: they make the browser do something, check
+//! nothing and know nothing.
 
 use std::time::{Duration, Instant};
 
@@ -17,6 +21,7 @@ use crate::{
     figure::{Bar, Figure, median},
     keepalive::KeepAlive,
     raw::RawBrowser,
+    script::{self, Step},
 };
 
 const ROUNDS: usize = 60;
@@ -32,21 +37,16 @@ const PAGE: &str =
     "<title>Bench</title><h1>Bench</h1><button id=b onclick='n.textContent = ++window.c'>Count</button>
     <p id=n>0</p><script>window.c = 0</script><ul><li>One <a href='/a'>a</a><li>Two <a href='/b'>b</a></ul>";
 
-/// Samples of one step, ours and the baseline's.
+/// Samples of one step, in milliseconds.
 #[derive(Default)]
-struct Pair {
+struct Samples {
     ours: Vec<f64>,
-    raw: Vec<f64>,
+    script: Vec<f64>,
+    bare: Vec<f64>,
 }
 
-impl Pair {
-    fn raw_ms(&self) -> f64 {
-        median(self.raw[WARM_UP_ROUNDS..].to_vec())
-    }
-
-    fn overhead_ms(&self) -> f64 {
-        median(self.ours[WARM_UP_ROUNDS..].to_vec()) - self.raw_ms()
-    }
+fn p50(samples: &[f64]) -> f64 {
+    median(samples[WARM_UP_ROUNDS..].to_vec())
 }
 
 /// A Space on a real browser.
@@ -69,64 +69,56 @@ impl Ours {
     }
 }
 
+/// Who takes a step.
 #[derive(Clone, Copy)]
-enum Step {
-    Navigate,
-    Snapshot,
-    Click,
+enum Side {
+    Ours,
+    Script,
+    Bare,
 }
 
-/// Both sides, and what they took.
+/// All sides, and what they took.
 struct Match {
     ours: Ours,
     raw: RawBrowser,
     url: String,
     button: String,
-    navigate: Pair,
-    snapshot: Pair,
-    click: Pair,
+    samples: [Samples; 3],
 }
 
 impl Match {
-    /// Both take the step, one after the other has come to rest.
-    async fn step(&mut self, step: Step, is_ours_first: bool) -> Result<()> {
-        for is_ours in [is_ours_first, !is_ours_first] {
-            if is_ours {
-                self.ours(step).await?;
-            } else {
-                self.raw(step)?;
+    /// All sides take the step, one after the other has come to rest.
+    async fn step(&mut self, step: Step, round: usize) -> Result<()> {
+        let mut sides = [Side::Ours, Side::Script, Side::Bare];
+        sides.rotate_left(round % 3);
+        for side in sides {
+            let took = match side {
+                Side::Ours => self.ours(step).await?,
+                Side::Script => script::whole(&mut self.raw, step, &self.url)?,
+                Side::Bare => script::bare(&mut self.raw, step, &self.url)?,
+            };
+            let samples = &mut self.samples[step as usize];
+            match side {
+                Side::Ours => samples.ours.push(took),
+                Side::Script => samples.script.push(took),
+                Side::Bare => samples.bare.push(took),
             }
-            sleep(rest(self.navigate.ours.len())).await;
+            sleep(rest(round)).await;
         }
         Ok(())
     }
 
-    async fn ours(&mut self, step: Step) -> Result<()> {
-        match step {
-            Step::Navigate => {
-                let took = self.ours.step("navigate", &json!({ "url": self.url })).await?.1;
-                self.navigate.ours.push(took);
-            }
-            Step::Snapshot => {
-                let (seen, took) = self.ours.step("snapshot", &json!({})).await?;
-                self.snapshot.ours.push(took);
-                self.button = button_of(&seen)?;
-            }
-            Step::Click => {
-                let took = self.ours.step("click", &json!({ "ref": self.button })).await?.1;
-                self.click.ours.push(took);
-            }
+    async fn ours(&mut self, step: Step) -> Result<f64> {
+        let (capability, args) = match step {
+            Step::Navigate => ("navigate", json!({ "url": self.url })),
+            Step::Snapshot => ("snapshot", json!({})),
+            Step::Click => ("click", json!({ "ref": self.button })),
+        };
+        let (result, took) = self.ours.step(capability, &args).await?;
+        if matches!(step, Step::Snapshot) {
+            self.button = button_of(&result)?;
         }
-        Ok(())
-    }
-
-    fn raw(&mut self, step: Step) -> Result<()> {
-        match step {
-            Step::Navigate => self.navigate.raw.push(raw_navigate(&mut self.raw, &self.url)?),
-            Step::Snapshot => self.snapshot.raw.push(raw_snapshot(&mut self.raw)?),
-            Step::Click => self.click.raw.push(raw_click(&mut self.raw)?),
-        }
-        Ok(())
+        Ok(took)
     }
 }
 
@@ -151,13 +143,11 @@ async fn measure(options: &Options) -> Result<Vec<Figure>> {
         raw: RawBrowser::start()?,
         url: pages.url("/"),
         button: String::new(),
-        navigate: Pair::default(),
-        snapshot: Pair::default(),
-        click: Pair::default(),
+        samples: Default::default(),
     };
     for round in 0..if options.quick { 5 } else { ROUNDS } + WARM_UP_ROUNDS {
         for step in [Step::Navigate, Step::Snapshot, Step::Click] {
-            both.step(step, round.is_multiple_of(2)).await?;
+            both.step(step, round).await?;
         }
         if round == 0 {
             let counted = both.ours.step("get_content", &json!({})).await?.0.to_string();
@@ -166,19 +156,25 @@ async fn measure(options: &Options) -> Result<Vec<Figure>> {
         disk.measure(10)?;
     }
     ensure!(both.raw.profile().exists(), "the baseline's browser kept its profile");
-    Ok(figures(&both, Bar::AtMost(2.0 + 2.0 * disk.p50_ms())))
+    Ok(figures(&both.samples, Bar::AtMost(2.0 + 2.0 * disk.p50_ms())))
 }
 
-fn figures(both: &Match, bar: Bar) -> Vec<Figure> {
+fn figures(samples: &[Samples; 3], bar: Bar) -> Vec<Figure> {
+    let names = [
+        ["navigate_bare_ms", "navigate_raw_ms", "navigate_overhead_ms"],
+        ["snapshot_bare_ms", "snapshot_raw_ms", "snapshot_overhead_ms"],
+        ["click_bare_ms", "click_raw_ms", "click_overhead_ms"],
+    ];
     let figure = |figure, value, bar| Figure { bench: "browser", figure, value, unit: "ms", bar };
-    vec![
-        figure("click_raw_ms", both.click.raw_ms(), Bar::None),
-        figure("click_overhead_ms", both.click.overhead_ms(), bar),
-        figure("navigate_raw_ms", both.navigate.raw_ms(), Bar::None),
-        figure("navigate_overhead_ms", both.navigate.overhead_ms(), bar),
-        figure("snapshot_raw_ms", both.snapshot.raw_ms(), Bar::None),
-        figure("snapshot_overhead_ms", both.snapshot.overhead_ms(), bar),
-    ]
+    let of_step = |(names, samples): ([&'static str; 3], &Samples)| {
+        let script = p50(&samples.script);
+        [
+            figure(names[0], p50(&samples.bare), Bar::None),
+            figure(names[1], script, Bar::None),
+            figure(names[2], p50(&samples.ours) - script, bar),
+        ]
+    };
+    names.into_iter().zip(samples).flat_map(of_step).collect()
 }
 
 /// The ref of the page's button in a snapshot.
@@ -190,39 +186,4 @@ fn button_of(snapshot: &Value) -> Result<String> {
     };
     let mut words = line.split(|letter: char| !letter.is_ascii_alphanumeric());
     words.rfind(is_ref).map(str::to_owned).with_context(|| format!("the button has a ref: {line}"))
-}
-
-fn raw_navigate(raw: &mut RawBrowser, url: &str) -> Result<f64> {
-    let begun = Instant::now();
-    raw.call("Page.navigate", &json!({ "url": url }))?;
-    raw.wait_for("Page.loadEventFired")?;
-    Ok(milliseconds(begun.elapsed()))
-}
-
-fn raw_snapshot(raw: &mut RawBrowser) -> Result<f64> {
-    let begun = Instant::now();
-    let tree = raw.call("Accessibility.getFullAXTree", &json!({}))?;
-    ensure!(tree["nodes"].as_array().is_some_and(|nodes| nodes.len() > 5), "the tree has nodes");
-    Ok(milliseconds(begun.elapsed()))
-}
-
-fn raw_click(raw: &mut RawBrowser) -> Result<f64> {
-    let document = raw.call("DOM.getDocument", &json!({}))?;
-    let query = json!({ "nodeId": document["root"]["nodeId"], "selector": "#b" });
-    let node = raw.call("DOM.querySelector", &query)?;
-    // A ref is known before it is clicked; so is the node here.
-    let begun = Instant::now();
-    let of_node = json!({ "nodeId": node["nodeId"] });
-    raw.call("DOM.scrollIntoViewIfNeeded", &of_node)?;
-    let quads = raw.call("DOM.getContentQuads", &of_node)?;
-    let corner = |index: usize| quads["quads"][0][index].as_f64().context("a quad has numbers");
-    let (x, y) = ((corner(0)? + corner(4)?) / 2.0, (corner(1)? + corner(5)?) / 2.0);
-    for (kind, buttons, count) in [("mouseMoved", 0, 0), ("mousePressed", 1, 1), ("mouseReleased", 0, 1)] {
-        let button = if count == 0 { "none" } else { "left" };
-        raw.call(
-            "Input.dispatchMouseEvent",
-            &json!({ "type": kind, "x": x, "y": y, "button": button, "buttons": buttons, "clickCount": count }),
-        )?;
-    }
-    Ok(milliseconds(begun.elapsed()))
 }

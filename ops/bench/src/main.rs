@@ -10,6 +10,7 @@ mod keepalive;
 mod log;
 mod memory;
 mod raw;
+mod script;
 mod task;
 
 use std::{path::PathBuf, process::ExitCode};
