@@ -320,6 +320,9 @@ async fn a_folder_has_one_server_at_a_time() {
     let second = SegmentLog::open(options(folder.path())).err().expect("it is held");
     assert!(matches!(second, OpenError::Locked(_)));
     assert!(second.to_string().contains("another server holds"), "{second}");
+    // Those who look at the file alone see it too.
+    let file = fs::File::open(folder.path().join("LOCK")).expect("it is there");
+    assert!(matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)));
     // Somebody tidies up: the folder is still held.
     fs::remove_file(folder.path().join("LOCK")).expect("it is removed");
     assert!(matches!(SegmentLog::open(options(folder.path())), Err(OpenError::Locked(_))));

@@ -52,6 +52,10 @@ pub async fn all(log: &impl EventLog) -> Vec<RecordedEvent> {
     log.read_all(Position(1)).try_collect().await.expect("the log reads")
 }
 
+/// `docs/log-format.md`: what precedes the frames of a segment, and the body of a frame.
+pub const FILE_HEADER_BYTES: usize = 64;
+pub const FRAME_HEADER_BYTES: usize = 12;
+
 /// The segment files, first to last.
 pub fn segments(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("the folder lists");
@@ -80,4 +84,16 @@ pub fn flip(path: &Path, offset: usize) {
     let mut bytes = fs::read(path).expect("it reads");
     bytes[offset] ^= 0x10;
     fs::write(path, bytes).expect("it writes");
+}
+
+/// Where each frame of a segment begins, and its bytes: magic, length, checksum, body.
+pub fn frames(segment: &[u8]) -> Vec<(usize, &[u8])> {
+    let mut frames = Vec::new();
+    let mut at = FILE_HEADER_BYTES;
+    while let Some(length) = segment.get(at + 4..at + 8) {
+        let body = u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
+        frames.push((at, &segment[at..at + FRAME_HEADER_BYTES + body]));
+        at += FRAME_HEADER_BYTES + body;
+    }
+    frames
 }
