@@ -65,7 +65,8 @@ fn c03_an_open_address_without_declared_tls_is_refused() {
 #[test]
 fn an_unknown_setting_or_flag_is_refused_and_named() {
     let said = refusal(ServerOptions::default().env("BROWSERSPACE_DRIAN_SECONDS", "3"));
-    assert!(said.contains("drian_seconds"), "{said}");
+    assert!(said.contains("no setting browserspace_drian_seconds"), "{said}");
+    assert!(said.contains("did you mean browserspace_drain_seconds?"), "as one writes it there: {said}");
     let said = refusal(ServerOptions::default().arg("--no-such-flag"));
     assert!(said.contains("--no-such-flag"), "{said}");
     let said = refusal(ServerOptions::default().arg("--drain-seconds").arg("601"));

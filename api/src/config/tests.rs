@@ -115,6 +115,13 @@ fn the_printed_configuration_holds_no_key_of_the_collector() {
     assert!(!printed.contains("s3cret") && !printed.contains("user"), "{printed}");
 }
 
+#[test]
+fn a_refused_address_of_the_collector_is_not_printed_back() {
+    let said = said("otlp_endpoint = \"http://user:s3cret@[no-address\"\n");
+    assert!(said.contains("otlp_endpoint must be a URL"), "{said}");
+    assert!(!said.contains("s3cret"), "{said}");
+}
+
 /// A page or file of `docs`.
 fn document(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name);

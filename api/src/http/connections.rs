@@ -373,3 +373,33 @@ impl AsyncWrite for Watched {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_not_taken_cuts_a_connection_also_while_it_is_made() {
+        let patience = Patience { header_read: Duration::from_secs(1), keep_alive: Duration::from_secs(2) };
+        let pulse = Pulse::new();
+        let at_work = pulse.begin();
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(pulse.overdue(patience), None, "a request may take its time");
+        pulse.has_written(false);
+        assert_eq!(pulse.overdue(patience), None);
+        sleep(Duration::from_secs(1)).await;
+        pulse.has_written(true);
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(pulse.overdue(patience), None, "it was taken late");
+        pulse.has_written(false);
+        sleep(Duration::from_secs(1)).await;
+        pulse.has_written(false);
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(
+            pulse.overdue(patience),
+            Some("answer_not_taken"),
+            "since the first byte that was not taken"
+        );
+        drop(at_work);
+    }
+}

@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(dialog.get()["answered"], true);
         let Some(Notice::Blocked { rule, target }) = notices.next().await else { panic!("a blocked page") };
         assert_eq!(rule, "scheme");
-        assert!(target.get().starts_with("file:///") && !target.get().contains("SECRET"));
+        assert!(target.get().starts_with("file:///etc/passwd") && !target.get().contains("SECRET"));
         assert!(notices.next().await.is_none());
     }
 }

@@ -91,6 +91,7 @@ mod tests {
         assert!(one.take().is_none() && other.take().is_none(), "a range ends");
         drop(taken);
         assert_eq!(other.take().map(|uid| uid.number()), Some(first()), "given back to everybody");
+        assert_eq!(one.take().map(|uid| uid.number()), Some(first()), "and to the one who had it");
     }
 
     #[test]

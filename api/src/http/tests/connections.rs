@@ -169,3 +169,43 @@ async fn a_stop_ends_idle_connections_and_lets_what_is_under_way_be_answered() {
     assert!(answer(&mut waiting).await.contains("\"completed\""));
     timeout(LIMIT, served.serving).await.expect("in time").expect("it ends by itself");
 }
+
+#[tokio::test]
+async fn c16_a_head_that_comes_a_byte_at_a_time_gets_no_more_time_than_one_that_does_not_come() {
+    let served = Served::start(HttpConfig {
+        header_read_seconds: 1,
+        keep_alive_seconds: 600,
+        ..HttpConfig::default()
+    })
+    .await;
+    let mut stream = served.connect().await;
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nX-Long: ").await.expect("sent");
+    let cut = async {
+        let mut pace = tokio::time::interval(Duration::from_millis(100));
+        while stream.write_all(b"a").await.is_ok() {
+            pace.tick().await;
+        }
+    };
+    timeout(LIMIT, cut).await.expect("it is cut although bytes keep coming");
+}
+
+#[tokio::test]
+async fn c16_a_connection_that_does_not_take_its_answers_loses_its_place() {
+    let config = HttpConfig { connections_max: 1, keep_alive_seconds: 1, ..HttpConfig::default() };
+    let served = Served::start(config).await;
+    let (_unread, mut asks) = served.served().await.into_split();
+    let many = b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".repeat(10_000);
+    // What the server does not take any more stays in this write.
+    let asking = tokio::spawn(async move { asks.write_all(&many).await.map(|()| asks) });
+    let freed = async {
+        loop {
+            let mut next = served.connect().await;
+            next.write_all(REQUEST).await.expect("sent");
+            if answer(&mut next).await.starts_with("HTTP/1.1 200") {
+                return;
+            }
+        }
+    };
+    timeout(LIMIT, freed).await.expect("its place is free");
+    asking.abort();
+}
