@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use actors::{Spaces, spaces::Parts};
+use actors::{Spaces, runtime::chromium::habitable, spaces::Parts};
 use anyhow::anyhow;
 use eventlog::{
     EventLog, Position, Sensitive,
@@ -148,6 +148,9 @@ pub async fn start(config: Config, metrics: PrometheusHandle) -> Result<Server, 
         Projector::open(store.clone(), Arc::clone(&shared)).await.map_err(StartError::Projector)?;
     let projector_stopping = CancellationToken::new();
     let projector = tokio::spawn(projector.run(projector_stopping.clone()));
+    if let Err(problem) = habitable(&data_dir) {
+        warn!(%problem, remedy = problem.remedy(), "No browser will start.");
+    }
     let first_start = first_start::is_owed(&data_dir, log.as_ref())?;
     if first_start {
         info!(data_dir = %data_dir.display(), "First start: new data folder.");
@@ -300,10 +303,10 @@ async fn open_views(path: &Path) -> Result<Store, StartError> {
 /// Makes the folder if needed, closed to others, and gives its absolute path.
 fn prepare_folder(folder: &Path) -> Result<PathBuf, StartError> {
     let failed = |source| StartError::Folder { path: folder.to_owned(), source };
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
-    let folder = folder.canonicalize().map_err(failed)?;
-    // Browsers run as users of their own below this folder: they may pass through, and list nothing.
+    // Browsers of root run as users of their own below this folder: they may pass through, and list nothing.
     let mode = if rustix::process::geteuid().is_root() { 0o711 } else { 0o700 };
+    fs::DirBuilder::new().recursive(true).mode(mode).create(folder).map_err(failed)?;
+    let folder = folder.canonicalize().map_err(failed)?;
     fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).map_err(failed)?;
     Ok(folder)
 }

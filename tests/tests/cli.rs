@@ -1,6 +1,6 @@
 //! The program's other commands: `replay`, `token`, `doctor`, `rebuild`, beside a running server and without one.
 
-use std::time::Duration;
+use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 use browserspace_tests::{Program, Script, Server, ServerOptions, Space, SpaceRequest, eventually};
 use nix::sys::signal::Signal;
@@ -305,6 +305,27 @@ fn doctor_says_of_each_thing_whether_it_is_well() {
     assert!(!missing.status.success());
     let text = missing.refused();
     assert!(text.contains("fail") && text.contains("chromium"), "it says what to do:\n{text}");
+}
+
+#[tokio::test]
+async fn a_data_folder_that_browsers_can_not_live_in_is_told_by_doctor_and_at_the_start() {
+    let folder = tempfile::tempdir_in("/tmp").expect("a temporary folder can be made");
+    let data_dir = folder.path().join("long".repeat(20));
+    let doctor = Program::on(&data_dir, &["doctor"]).refused();
+    assert!(doctor.contains("bytes") && doctor.contains("elsewhere"), "{doctor}");
+    let server = Server::start(ServerOptions::default().data_dir(&data_dir));
+    let said = server.output();
+    assert!(said.contains("No browser will start.") && said.contains("elsewhere"), "{said}");
+}
+
+#[tokio::test]
+async fn folders_above_a_new_data_folder_let_browsers_pass() {
+    let folder = tempfile::tempdir_in("/tmp").expect("a temporary folder can be made");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let data_dir = folder.path().join("a/b/data");
+    drop(Server::start(ServerOptions::default().data_dir(&data_dir)));
+    let doctor = Program::on(&data_dir, &["doctor"]);
+    assert!(doctor.status.success(), "{}{}", doctor.stdout, doctor.stderr);
 }
 
 #[test]

@@ -24,8 +24,9 @@ use crate::executable::find_executable;
 use crate::flags;
 use crate::process::{self, PROFILE_VARIABLE, ProcessIdentity, Tree};
 
-/// Chromium keeps a socket below the profile, and the path of a socket has at most 107 bytes (unix(7)).
-const PROFILE_PATH_BYTES_MAX: usize = 58;
+/// Bytes that the path of a profile may have: Chromium keeps a socket below it, and the path of a socket has at most
+/// 107 (unix(7)).
+pub const PROFILE_PATH_BYTES_MAX: usize = 58;
 
 /// How long ending, reaping and deleting may take after the main process has ended.
 const SWEEP_WAIT: Duration = Duration::from_secs(8);

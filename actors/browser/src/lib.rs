@@ -48,7 +48,7 @@ pub use call::Call;
 pub use connection::{CallError, Connection, Event, Gone, Listener};
 pub use error::{Check, Error};
 pub use executable::find_executable;
-pub use launch::{Exit, LaunchError, LaunchSpec};
+pub use launch::{Exit, LaunchError, LaunchSpec, PROFILE_PATH_BYTES_MAX};
 pub use notice::Notice;
 pub use probe::{Probe, probe};
 pub use process::{ProcessIdentity, adopt_orphans, end_orphan, leftovers, remove_profile};

@@ -7,8 +7,8 @@ use std::{
     process::ExitCode,
 };
 
+use actors::runtime::chromium::habitable;
 use anyhow::Result;
-
 use projections::Store;
 
 use super::{
@@ -103,25 +103,12 @@ fn data_folder(folder: &Path) -> Finding {
     }
 }
 
-/// Browsers run as users of their own: they need the way to their profiles, though not the right to look around.
+/// Browsers need the way to their profiles, though not the right to look around.
 fn path_for_browsers(folder: &Path) -> Finding {
-    if !is_root() {
-        return Good("browsers run as you".to_owned());
-    }
-    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    let closed = absolute
-        .ancestors()
-        .skip(1)
-        .find(|ancestor| ancestor.metadata().is_ok_and(|found| found.permissions().mode() & 0o001 == 0));
-    match closed {
-        None => Good("open for the users that browsers run as".to_owned()),
-        Some(closed) => Fail(
-            format!("{} is closed for the users that browsers run as", closed.display()),
-            format!(
-                "chmod o+x {}, or name a data folder elsewhere, as in /var/lib/browserspace",
-                closed.display()
-            ),
-        ),
+    match habitable(folder) {
+        Ok(()) if is_root() => Good("open for the users that browsers run as".to_owned()),
+        Ok(()) => Good("browsers run as you".to_owned()),
+        Err(problem) => Fail(problem.to_string(), problem.remedy()),
     }
 }
 

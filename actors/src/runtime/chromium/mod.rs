@@ -1,5 +1,6 @@
 //! A Chromium of this machine: one process tree, one profile, one uid for each start of each Space.
 
+mod home;
 mod notices;
 mod record;
 mod steps;
@@ -27,6 +28,7 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+pub use self::home::{Uninhabitable, habitable};
 use self::{
     record::RuntimeRecord,
     steps::{Raw, StepError},
@@ -85,7 +87,7 @@ impl RuntimeFactory for ChromiumFactory {
         } else {
             None
         };
-        let name = hex::encode(&self.ids.secret()[..6]);
+        let name = hex::encode(&self.ids.secret()[..record::NAME_BYTES]);
         let folder = record::prepare(&self.data_dir).map_err(|error| Self::failed(&error.to_string()))?;
         let (profile, path) = (folder.join(&name), folder.join(format!("{name}.json")));
         let mut record = RuntimeRecord {

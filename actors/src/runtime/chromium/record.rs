@@ -18,6 +18,10 @@ use serde::{Deserialize, Serialize};
 pub(super) const FOLDER: &str = "runtime";
 /// It may be passed through, and not listed: the names in it are secrets of their browsers.
 const FOLDER_MODE: u32 = 0o711;
+/// Random bytes in a name.
+pub(super) const NAME_BYTES: usize = 6;
+/// What a profile's path has behind the data folder's: `/runtime/<name>`, the name in hex.
+pub(super) const PROFILE_BELOW_BYTES: usize = 1 + FOLDER.len() + 1 + 2 * NAME_BYTES;
 
 /// One running Chromium.
 #[derive(Debug, Clone, Serialize, Deserialize)]
