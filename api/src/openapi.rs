@@ -2,12 +2,16 @@
 //! [`crate::problem`] and the kinds of events as closed lists. Checked in as `docs/openapi.json`.
 
 mod operations;
+mod parameters;
 mod requests;
 
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use self::operations::{Given, OPERATIONS, Operation, PARAMETERS, Reply, TAGS};
+use self::{
+    operations::{Given, OPERATIONS, Operation, Reply, TAGS},
+    parameters::PARAMETERS,
+};
 use crate::{
     http::wire::{self, event},
     problem::Code,
@@ -25,6 +29,7 @@ use crate::{
     wire::Token,
     wire::NewToken,
     wire::Artifact,
+    wire::AuditEntry,
     wire::Capability,
     event::EventBody,
     event::PrincipalBody,

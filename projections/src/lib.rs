@@ -11,13 +11,14 @@
 //! |---|---|
 //! | [`projector`] | the loop that feeds projections |
 //! | [`projection`] | what a projection is, and the list of them |
-//! | [`space_list`], [`task_history`], [`instance_health`], [`workspace_access`] | the folds, one file each |
+//! | [`space_list`], [`task_history`], [`instance_health`], [`workspace_access`], [`audit_trail`] | the folds, one file each |
 //! | [`views`], [`cursor`] | what the routes read |
 //! | [`store`], [`checkpoint`], `table` | the database |
 //! | [`mod@rebuild`] | from position 0, and telling two builds apart |
 //!
 //! What it leaves to others: who may see which row (`api`), and what may happen (`actors`).
 
+pub mod audit_trail;
 pub mod checkpoint;
 pub mod cursor;
 pub mod instance_health;
@@ -36,12 +37,13 @@ pub mod views;
 pub mod workspace_access;
 
 pub use self::{
+    audit_trail::AuditRow,
     instance_health::{Health, InstanceRow},
     projector::{Condition, Progress, Projector, ProjectorError},
     rebuild::rebuild,
     space_list::{SpaceRow, SpaceStatus},
     store::{Dump, Store, StoreError},
     task_history::{ArtifactRow, TaskRow, TaskStatus},
-    views::{Page, SpaceFilter, ViewError, Views, WaitError},
+    views::{AuditFilter, Page, SpaceFilter, ViewError, Views, WaitError},
     workspace_access::{BindingRow, TokenRow, WorkspaceRow},
 };

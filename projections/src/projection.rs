@@ -5,8 +5,8 @@ use eventlog::{Position, RecordedEvent};
 
 pub use crate::table::Connection;
 use crate::{
-    instance_health::InstanceHealth, space_list::SpaceList, task_history::TaskHistory,
-    workspace_access::WorkspaceAccess,
+    audit_trail::AuditTrail, instance_health::InstanceHealth, space_list::SpaceList,
+    task_history::TaskHistory, workspace_access::WorkspaceAccess,
 };
 
 /// An event that does not fit what was folded before: the log and the fold disagree, which is a bug of one of them.
@@ -58,5 +58,11 @@ pub trait Projection: Send + Sync {
 /// Every projection of this program.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Projection>> {
-    vec![Box::new(SpaceList), Box::new(TaskHistory), Box::new(InstanceHealth), Box::new(WorkspaceAccess)]
+    vec![
+        Box::new(SpaceList),
+        Box::new(TaskHistory),
+        Box::new(InstanceHealth),
+        Box::new(WorkspaceAccess),
+        Box::new(AuditTrail),
+    ]
 }

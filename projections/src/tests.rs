@@ -1,5 +1,6 @@
 //! What the views promise, in the words of the domain.
 
+mod audit;
 mod feeding;
 mod folds;
 mod full_disk;

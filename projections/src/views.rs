@@ -5,12 +5,13 @@ use std::{sync::Arc, time::Duration};
 use eventlog::{
     Position,
     event::space::Owner,
-    id::{ArtifactId, BindingId, InstanceId, SpaceId, TaskId, TokenId, WorkspaceId},
+    id::{ArtifactId, BindingId, InstanceId, OwnerId, SpaceId, TaskId, TokenId, WorkspaceId},
 };
 use sqlx::{Pool, QueryBuilder};
 use tokio::sync::watch;
 
 use crate::{
+    audit_trail::AuditRow,
     cursor::{self, InvalidCursor, Scope},
     instance_health::InstanceRow,
     projector::{Condition, Progress},
@@ -73,6 +74,23 @@ pub struct SpaceFilter {
     pub owner: Option<Owner>,
     /// Only those that are so.
     pub status: Option<SpaceStatus>,
+}
+
+/// Which entries of the audit trail to list.
+#[derive(Debug, Clone, Default)]
+pub struct AuditFilter {
+    /// Only those of this Workspace; of all, and of the server, if `None`.
+    pub workspace: Option<WorkspaceId>,
+    /// Only those about this Space.
+    pub space: Option<SpaceId>,
+    /// Only those of this principal.
+    pub owner: Option<OwnerId>,
+    /// Only these: `task`, or the kind of an event.
+    pub action: Option<String>,
+    /// Only those that ended so.
+    pub outcome: Option<String>,
+    /// Only those that touched this site.
+    pub site: Option<String>,
 }
 
 /// Reads the views. Cheap to clone.
@@ -284,6 +302,35 @@ impl Views {
     ) -> Result<Page<TokenRow>, ViewError> {
         let (query, scope) = of_workspace::<TokenRow>(workspace);
         self.page(query, scope, cursor, limit).await
+    }
+
+    /// Entries of the audit trail, the newest first.
+    pub async fn audit(
+        &self,
+        filter: &AuditFilter,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<AuditRow>, ViewError> {
+        let AuditFilter { workspace, space, owner, action, outcome, site } = filter;
+        let wanted = [
+            ("workspace_id", workspace.as_ref().map(ToString::to_string)),
+            ("space_id", space.map(|space| space.to_string())),
+            ("owner_id", owner.as_ref().map(ToString::to_string)),
+            ("action", action.clone()),
+            ("outcome", outcome.clone()),
+            ("site", site.clone()),
+        ];
+        let mut query = select::<AuditRow>();
+        query.push(" WHERE 1 = 1");
+        let mut filters = Vec::new();
+        for (column, value) in wanted {
+            if let Some(value) = value {
+                filters.extend([column.to_owned(), value.clone()]);
+                query.push(" AND ").push(column).push(" = ").push_bind(value);
+            }
+        }
+        let filters: Vec<&str> = filters.iter().map(String::as_str).collect();
+        self.page(query, Scope::new(AuditRow::TABLE, &filters), cursor, limit).await
     }
 
     async fn one<R: Row>(&self, key: &str) -> Result<Option<R>, ViewError> {

@@ -23,13 +23,14 @@ use crate::{
 const BODY_MARGIN: Duration = Duration::from_secs(1);
 
 /// The routes that take parameters, all of them reads. Each refuses those that it does not know.
-const ROUTES_WITH_PARAMETERS: [&str; 8] = [
+const ROUTES_WITH_PARAMETERS: [&str; 9] = [
     "/browser-spaces",
     "/tasks",
     "/events",
     "/artifacts",
     "/bindings",
     "/tokens",
+    "/audit-trail",
     "/browser-instances",
     "/log",
 ];

@@ -11,6 +11,7 @@
 mod answer;
 mod artifacts;
 mod asked;
+mod audit;
 mod bindings;
 mod body;
 pub(crate) mod connections;
@@ -135,7 +136,8 @@ fn routes(app: App) -> Router {
         .route("/bindings", get(bindings::list).post(bindings::grant))
         .route("/bindings/{binding_id}/revoke", post(bindings::revoke))
         .route("/tokens", get(tokens::list).post(tokens::issue))
-        .route("/tokens/{token_id}/revoke", post(tokens::revoke));
+        .route("/tokens/{token_id}/revoke", post(tokens::revoke))
+        .route("/audit-trail", get(audit::list));
     let v1 = Router::new()
         .nest("/workspaces/{workspace_id}", workspace)
         .route("/browser-instances", get(instances::list).post(instances::register))

@@ -1,7 +1,5 @@
 //! The table of operations: what each route takes, gives and refuses.
 
-use serde_json::{Value, json};
-
 use crate::problem::Code;
 
 /// What must come with a request.
@@ -75,99 +73,6 @@ impl Operation {
     }
 }
 
-/// One parameter of a path, a query or a header.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Parameter {
-    pub(super) name: &'static str,
-    pub(super) place: &'static str,
-    pub(super) description: &'static str,
-    shape: Shape,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Shape {
-    Text,
-    Id(&'static str),
-    Number(u64, u64),
-    Status,
-}
-
-impl Parameter {
-    pub(super) fn schema(&self) -> Value {
-        match self.shape {
-            Shape::Text => json!({ "type": "string" }),
-            Shape::Id(prefix) => json!({ "type": "string", "pattern": format!("^{prefix}") }),
-            Shape::Number(least, most) if most == u64::MAX => json!({ "type": "integer", "minimum": least }),
-            Shape::Number(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
-            Shape::Status => json!({ "type": "string", "enum": ["idle", "running", "error", "closed"] }),
-        }
-    }
-}
-
-const fn parameter(
-    name: &'static str,
-    place: &'static str,
-    shape: Shape,
-    description: &'static str,
-) -> Parameter {
-    Parameter { name, place, description, shape }
-}
-
-/// Every parameter, by its name.
-pub(super) const PARAMETERS: &[Parameter] = &[
-    parameter("workspace_id", "path", Shape::Text, "The Workspace."),
-    parameter("space_id", "path", Shape::Id("spc_"), "The Space."),
-    parameter("task_id", "path", Shape::Id("tsk_"), "The task."),
-    parameter("artifact_id", "path", Shape::Id("art_"), "The artifact."),
-    parameter("instance_id", "path", Shape::Id("ins_"), "The browser instance."),
-    parameter("binding_id", "path", Shape::Id("bnd_"), "The binding."),
-    parameter("token_id", "path", Shape::Id("tok_"), "The token's id, not its text."),
-    parameter(
-        "limit",
-        "query",
-        Shape::Number(1, 100),
-        "Entries of a page: 20 where not given, 100 for events.",
-    ),
-    parameter("cursor", "query", Shape::Text, "The `next` of the page before."),
-    parameter("status", "query", Shape::Status, "Only Spaces that stand like this."),
-    parameter(
-        "after_sequence",
-        "query",
-        Shape::Number(0, u64::MAX),
-        "Only events after this sequence. Default: 0.",
-    ),
-    parameter(
-        "after_position",
-        "query",
-        Shape::Number(0, u64::MAX),
-        "Only events after this position. Default: 0.",
-    ),
-    parameter(
-        "Idempotency-Key",
-        "header",
-        Shape::Text,
-        "1 to 255 characters; a repeat with the same key gives the first Space.",
-    ),
-    parameter(
-        "Prefer",
-        "header",
-        Shape::Text,
-        "`wait=N`: answer once the task has ended, or after N seconds (at most 60).",
-    ),
-    parameter(
-        "Last-Event-ID",
-        "header",
-        Shape::Number(0, u64::MAX),
-        "Where a stream was cut; it goes on after this id.",
-    ),
-    parameter(
-        "x-min-position",
-        "header",
-        Shape::Number(0, u64::MAX),
-        "Wait (at most 2 s) until this position is known, else 503.",
-    ),
-];
-
 /// The groups of operations.
 pub(super) const TAGS: &[(&str, &str)] = &[
     ("Spaces", "An owner's exclusive hold of one browser."),
@@ -229,6 +134,9 @@ const fn post(
 const fn open(operation: Operation) -> Operation {
     Operation { given: Given::Anybody, parameters: &[], ..operation }
 }
+
+const AUDIT_PARAMETERS: &[&str] =
+    &["limit", "cursor", "space", "owner_id", "action", "outcome", "site", "format", "x-min-position"];
 
 /// Every operation, in the order of the routes.
 pub(super) const OPERATIONS: &[Operation] = &[
@@ -387,6 +295,19 @@ pub(super) const OPERATIONS: &[Operation] = &[
             "revoke_token",
             Reply::One("Token"),
             "Revoke a token",
+        )
+    },
+    Operation {
+        description: "For operators and auditors, newest first. A task is one entry, from its submit to its end. With \
+                      `format` the whole of what the filters let through, as a file.",
+        parameters: AUDIT_PARAMETERS,
+        refuses: &[Code::InvalidCursor],
+        ..get(
+            workspace_path!("/audit-trail"),
+            "Access",
+            "list_audit_trail",
+            Reply::List("AuditEntry"),
+            "Read the audit trail",
         )
     },
     Operation {

@@ -177,6 +177,45 @@ pub(crate) struct NewToken {
     pub(crate) token: String,
 }
 
+/// Who did what, when, under which authority, to what, and with what outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct AuditEntry {
+    /// The task's id, or the position of the event.
+    pub(crate) entry_id: String,
+    /// The position of its first event.
+    pub(crate) position: u64,
+    #[schema(format = DateTime)]
+    pub(crate) recorded_at: String,
+    pub(crate) workspace_id: Option<String>,
+    /// What its principal was then; `null` for the server itself.
+    #[schema(inline)]
+    pub(crate) role: Option<RoleName>,
+    pub(crate) owner_id: Option<String>,
+    /// Which token was shown.
+    pub(crate) token_id: Option<String>,
+    /// `task`, or the kind of the event.
+    #[schema(example = "task")]
+    pub(crate) action: String,
+    pub(crate) space_id: Option<String>,
+    pub(crate) browser_instance_id: Option<String>,
+    /// The task, token or binding that it is about.
+    pub(crate) subject_id: Option<String>,
+    pub(crate) capability: Option<String>,
+    /// `open`, `completed`, `failed`, `cancelled`; `done` for what is no task.
+    #[schema(example = "completed")]
+    pub(crate) outcome: String,
+    /// Why it failed, or by which rule it was blocked.
+    pub(crate) error_code: Option<String>,
+    /// From submit to end.
+    pub(crate) duration_ms: Option<u64>,
+    /// From the hand-over to the browser to the end.
+    pub(crate) browser_ms: Option<u64>,
+    /// Host, and port where it is not the usual one, of the page that it led to, or that was blocked.
+    pub(crate) site: Option<String>,
+    pub(crate) artifact_bytes: u64,
+    pub(crate) trace_id: String,
+}
+
 /// A file that a task made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Artifact {

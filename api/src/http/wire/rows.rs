@@ -1,11 +1,11 @@
 //! Rows of the views, as bodies.
 
 use eventlog::{Timestamp, id::CapabilityName};
-use projections::{ArtifactRow, BindingRow, InstanceRow, SpaceRow, TaskRow, TokenRow};
+use projections::{ArtifactRow, AuditRow, BindingRow, InstanceRow, SpaceRow, TaskRow, TokenRow};
 
 use super::{
-    Artifact, Binding, Health, Instance, Policy, Space, SpaceState, Task, TaskFailure, TaskState, Token,
-    words,
+    Artifact, AuditEntry, Binding, Health, Instance, Policy, Space, SpaceState, Task, TaskFailure, TaskState,
+    Token, words,
 };
 
 words! {
@@ -106,6 +106,67 @@ impl From<&TokenRow> for Token {
             expires_at: token.expires_at.map(Timestamp::to_rfc3339),
             revoked_at: token.revoked_at.map(Timestamp::to_rfc3339),
         }
+    }
+}
+
+impl From<&AuditRow> for AuditEntry {
+    fn from(row: &AuditRow) -> Self {
+        Self {
+            entry_id: row.entry_id.clone(),
+            position: row.place.0,
+            recorded_at: row.recorded_at.to_rfc3339(),
+            workspace_id: row.workspace_id.as_ref().map(ToString::to_string),
+            role: row.role.map(Into::into),
+            owner_id: row.owner_id.as_ref().map(ToString::to_string),
+            token_id: row.token_id.map(|token| token.to_string()),
+            action: row.action.clone(),
+            space_id: row.space_id.map(|space| space.to_string()),
+            browser_instance_id: row.browser_instance_id.map(|instance| instance.to_string()),
+            subject_id: row.subject_id.clone(),
+            capability: row.capability.as_ref().map(ToString::to_string),
+            outcome: row.outcome.clone(),
+            error_code: row.error_code.clone(),
+            duration_ms: row.duration_ms,
+            browser_ms: row.browser_ms,
+            site: row.site.clone(),
+            artifact_bytes: row.artifact_bytes,
+            trace_id: row.trace_id.clone(),
+        }
+    }
+}
+
+impl AuditEntry {
+    /// The columns of a table of entries.
+    pub(crate) const FIELDS: [&str; 19] = [
+        "entry_id",
+        "position",
+        "recorded_at",
+        "workspace_id",
+        "role",
+        "owner_id",
+        "token_id",
+        "action",
+        "space_id",
+        "browser_instance_id",
+        "subject_id",
+        "capability",
+        "outcome",
+        "error_code",
+        "duration_ms",
+        "browser_ms",
+        "site",
+        "artifact_bytes",
+        "trace_id",
+    ];
+
+    /// This entry as a line of that table; what is not there is empty.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = String> + use<> {
+        let fields = serde_json::to_value(self).expect("an entry has only plain fields");
+        Self::FIELDS.into_iter().map(move |name| match &fields[name] {
+            eventlog::Json::String(text) => text.clone(),
+            eventlog::Json::Null => String::new(),
+            other => other.to_string(),
+        })
     }
 }
 
