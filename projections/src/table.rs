@@ -34,8 +34,9 @@ pub(crate) type Db = sqlx::Sqlite;
 pub type Connection = sqlx::SqliteConnection;
 pub(crate) type SqlRow = sqlx::sqlite::SqliteRow;
 
-/// Rows in one statement: far below the limit of bound values (32 766 in SQLite) at the widest row.
-const STATEMENT_ROWS_MAX: usize = 500;
+/// Rows in one statement. Few sizes, so that each statement is parsed once and kept: to parse is most of the work of a
+/// long one. The largest stays far below the limit of bound values (32 766 in SQLite) at the widest row.
+const STATEMENT_ROWS: [usize; 3] = [64, 8, 1];
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -254,19 +255,29 @@ pub(crate) async fn fold_all<R: Folded>(
 
 async fn load<R: Row>(keys: &[&str], connection: &mut Connection) -> Result<HashMap<String, R>, ApplyError> {
     let mut rows = HashMap::with_capacity(keys.len());
-    for keys in keys.chunks(STATEMENT_ROWS_MAX) {
+    for keys in statements(keys) {
         let mut select = select::<R>();
         push_in(&mut select, " WHERE ", R::COLUMNS[0], keys);
-        for row in select.build().persistent(keys.len() == 1).fetch_all(&mut *connection).await? {
+        for row in select.build().persistent(true).fetch_all(&mut *connection).await? {
             rows.insert(row.try_get(R::COLUMNS[0])?, R::read(&row)?);
         }
     }
     Ok(rows)
 }
 
+/// These rows in the pieces of [`STATEMENT_ROWS`], largest first.
+fn statements<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
+    std::iter::from_fn(move || {
+        let size = STATEMENT_ROWS.into_iter().find(|size| *size <= rows.len())?;
+        let (piece, rest) = rows.split_at(size);
+        rows = rest;
+        Some(piece)
+    })
+}
+
 /// Writes rows whole: a row that is there is replaced.
 pub(crate) async fn write<R: Row>(rows: &[R], connection: &mut Connection) -> Result<(), ApplyError> {
-    for rows in rows.chunks(STATEMENT_ROWS_MAX) {
+    for rows in statements(rows) {
         let mut insert = QueryBuilder::<Db>::new("INSERT INTO ");
         insert.push(R::TABLE).push(" (").push(R::COLUMNS.join(", ")).push(") ");
         insert.push_values(rows, |mut values, row| {
@@ -280,8 +291,7 @@ pub(crate) async fn write<R: Row>(rows: &[R], connection: &mut Connection) -> Re
         let updates: Vec<String> =
             R::COLUMNS[1..].iter().map(|column| format!("{column} = excluded.{column}")).collect();
         insert.push(" ON CONFLICT (").push(R::COLUMNS[0]).push(") DO UPDATE SET ").push(updates.join(", "));
-        // Only the statement for one row comes back often enough to be worth its place in the cache.
-        insert.build().persistent(rows.len() == 1).execute(&mut *connection).await?;
+        insert.build().persistent(true).execute(&mut *connection).await?;
     }
     Ok(())
 }
