@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`cli`] | the program as a person types it |
 //! | [`server`] | start and stop, in order: telemetry → log → recovery → projector → HTTP |
+//! | [`audit`] | the log and everything beside it, checked |
 //! | [`offline`] | what can be done to a data folder without a server |
 //! | [`config`], [`telemetry`] | what an operator sets, and what an operator sees |
 //! | [`http`] | every route, and the layers around them |
@@ -12,6 +13,7 @@
 //! | [`problem`] | every error: code, status, retry advice |
 //! | [`openapi`] | the same surface as a document |
 
+pub mod audit;
 pub mod cli;
 pub mod config;
 pub mod http;

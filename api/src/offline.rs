@@ -68,7 +68,11 @@ pub fn head(config: &Config) -> Result<Position> {
     Ok(Position(reader.read_to().0 - 1))
 }
 
-fn existing_log(config: &Config) -> Result<PathBuf> {
+/// The log of a data folder.
+///
+/// # Errors
+/// There is none.
+pub fn existing_log(config: &Config) -> Result<PathBuf> {
     let folder = log_folder(&config.data_dir);
     if !folder.is_dir() {
         bail!("there is no log in {} (is --data-dir right?)", config.data_dir.display());

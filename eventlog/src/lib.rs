@@ -8,7 +8,9 @@
 //! | [`redaction`], [`sealing`] | what may enter the log, and what may leave it for ever |
 //! | [`log`] | the contract: append, read, follow |
 //! | [`codec`], `upcast` | event ⇄ bytes; yesterday's shapes → today's |
-//! | [`segment`] | the log on disk: files, writer, recovery, verify |
+//! | [`segment`] | the log on disk: files, writer, recovery |
+//! | [`verify`] | checks all of it, and says the first bad place |
+//! | [`merkle`] | the tree over the log: short proofs |
 //! | `index`, `reader` | what makes reading fast and can be rebuilt; reading, then following |
 //! | `memory`, `conformance`, `fixture` | for tests (feature `testing`): a log with faults, one suite, small events |
 
@@ -24,6 +26,7 @@ mod index;
 pub mod log;
 #[cfg(feature = "testing")]
 pub mod memory;
+pub mod merkle;
 pub mod metadata;
 pub mod number;
 mod prepare;
@@ -33,10 +36,11 @@ pub mod sealing;
 pub mod segment;
 pub mod stream;
 mod upcast;
+pub mod verify;
 
 pub use self::{
     event::{Event, InstanceEvent, ServerEvent, SpaceEvent, WorkspaceEvent},
-    log::{Append, AppendError, Appended, EventLog, Hash, Part, ReadError, RecordedEvent, Stored},
+    log::{Append, AppendError, Appended, EventLog, Hash, OnDisk, Part, ReadError, RecordedEvent, Stored},
     metadata::{Metadata, Principal, Role, Timestamp, TraceId},
     number::{ExpectedSequence, Fence, Generation, Position, Sequence},
     redaction::{Json, Redacted, Redactor, Sensitive},

@@ -15,11 +15,10 @@ pub mod disk;
 pub(crate) mod frame;
 mod indexer;
 pub(crate) mod map;
-mod recover;
-mod scan;
+pub(crate) mod recover;
+pub(crate) mod scan;
 pub(crate) mod shared;
 mod tail;
-mod verify;
 mod writer;
 
 use std::{
@@ -37,13 +36,15 @@ use tracing::Instrument;
 
 use crate::{
     id::CommandId,
-    log::{Append, AppendError, Appended, EventLog, Events, ReadError, Stored},
+    log::{Append, AppendError, Appended, EventLog, Events, OnDisk, ReadError, Stored},
     number::{Position, Sequence},
     prepare::Prepared,
     reader,
     stream::StreamId,
+    verify::DurableEnd,
 };
 
+pub use self::tail::SegmentReader;
 use self::{
     batch::Decision,
     disk::{Disk, RealDisk},
@@ -51,10 +52,7 @@ use self::{
     shared::{Active, Shared, State, Status, segment_path},
     writer::{AppendRequest, Request, Writer},
 };
-pub use self::{
-    tail::SegmentReader,
-    verify::{TornTail, Verified, verify},
-};
+pub use crate::verify::{Report as Verified, TornTail, check_whole as verify};
 
 /// A group commit takes at most so many events …
 pub const BATCH_EVENTS_MAX: usize = 4096;
@@ -129,6 +127,20 @@ pub enum OpenError {
     /// The index could not be made; the segments are whole. Check the disk.
     #[error("the index of the log could not be made: {0}")]
     Index(String),
+}
+
+/// A segment's file, opened for reading.
+pub(crate) struct OpenSegmentFile {
+    pub(crate) file: Arc<File>,
+    pub(crate) length: u64,
+}
+
+impl OpenSegmentFile {
+    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
+        let file = File::open(path).map_err(io_error(path))?;
+        let length = file.metadata().map_err(io_error(path))?.len();
+        Ok(Self { file: Arc::new(file), length })
+    }
 }
 
 /// Limits of the writer.
@@ -301,6 +313,14 @@ fn lock(folder: &Path) -> Result<[File; 2], OpenError> {
     Ok([directory, file])
 }
 
+/// Whether somebody holds the log in this folder: a server that runs on it, or a command that changes it.
+#[must_use]
+pub fn is_held(folder: &Path) -> bool {
+    // Shared, so that two who only ask never see each other. It is let go at once.
+    let held = |file: File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    File::open(folder).is_ok_and(held)
+}
+
 #[async_trait]
 impl EventLog for SegmentLog {
     async fn append(&self, append: Append) -> Result<Appended, AppendError> {
@@ -359,6 +379,12 @@ impl EventLog for SegmentLog {
 
     fn is_damaged(&self, stream: &StreamId) -> bool {
         self.shared.damaged.read().contains(stream)
+    }
+
+    fn on_disk(&self) -> Option<OnDisk> {
+        let state = self.shared.state.read();
+        let end = DurableEnd { segment: state.active.map.first, offset: state.active.end };
+        Some(OnDisk { folder: self.shared.folder.clone(), end })
     }
 
     async fn close(&self) {

@@ -11,6 +11,7 @@ mod rebuild;
 mod replay;
 mod serve;
 mod token;
+mod verify;
 
 use std::{ffi::OsString, io::Write, process::ExitCode};
 
@@ -37,6 +38,7 @@ Examples:
   browserspace serve                       start here; the first start writes DIR/operator.token and says so
   browserspace doctor                      is everything there that a server needs?
   browserspace replay                      what happened, from the first event on
+  browserspace verify                      is the log what was written?
   browserspace replay spc_01j… --follow    what happens in one Space, live
   browserspace token create --role agent --workspace default --owner-id my-agent
 
@@ -58,6 +60,9 @@ enum Command {
     /// Throw the views away and fold them again from the log; the server must be stopped
     #[command(after_help = rebuild::HELP)]
     Rebuild(rebuild::Options),
+    /// Check every byte of the log and what lies beside it, and name the first bad place
+    #[command(after_help = verify::HELP)]
+    Verify(verify::Options),
     /// Check this machine and data folder, and say what to do about what is wrong
     #[command(after_help = doctor::HELP)]
     Doctor(Box<ServeFlags>),
@@ -76,6 +81,7 @@ pub fn main() -> ExitCode {
         Command::Replay(options) => replay::replay(&options),
         Command::Token(options) => token::token(&options),
         Command::Rebuild(options) => rebuild::rebuild(&options),
+        Command::Verify(options) => verify::verify(&options),
         Command::Doctor(flags) => doctor::doctor(&flags),
     };
     match outcome {
