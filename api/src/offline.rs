@@ -233,6 +233,12 @@ impl Offline {
         Ok(Self { log, views: views_file(&config.data_dir), boot: BootId::from_uuid(SystemIds.uuid()) })
     }
 
+    /// The last position.
+    #[must_use]
+    pub fn head(&self) -> Position {
+        *self.log.durable_head().borrow()
+    }
+
     /// Lets the folder go; everything is durable.
     pub async fn close(self) {
         self.log.close().await;

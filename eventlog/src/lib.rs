@@ -10,11 +10,12 @@
 //! | [`codec`], `upcast` | event ⇄ bytes; yesterday's shapes → today's |
 //! | [`segment`] | the log on disk: files, writer, recovery |
 //! | [`verify`] | checks all of it, and says the first bad place |
-//! | [`merkle`] | the tree over the log: short proofs |
+//! | [`merkle`], [`tree`], [`checkpoint`], [`proof`] | the tree over the log, signed statements of it, proofs of one event |
 //! | `index`, `reader` | what makes reading fast and can be rebuilt; reading, then following |
 //! | `memory`, `conformance`, `fixture` | for tests (feature `testing`): a log with faults, one suite, small events |
 
 mod chain;
+pub mod checkpoint;
 pub mod codec;
 #[cfg(feature = "testing")]
 pub mod conformance;
@@ -30,11 +31,13 @@ pub mod merkle;
 pub mod metadata;
 pub mod number;
 mod prepare;
+pub mod proof;
 mod reader;
 pub mod redaction;
 pub mod sealing;
 pub mod segment;
 pub mod stream;
+pub mod tree;
 mod upcast;
 pub mod verify;
 

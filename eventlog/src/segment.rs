@@ -15,6 +15,7 @@ pub mod disk;
 pub(crate) mod frame;
 mod indexer;
 pub(crate) mod map;
+pub(crate) mod raw;
 pub(crate) mod recover;
 pub(crate) mod scan;
 pub(crate) mod shared;
@@ -44,13 +45,16 @@ use crate::{
     verify::DurableEnd,
 };
 
-pub use self::tail::SegmentReader;
 use self::{
     batch::Decision,
     disk::{Disk, RealDisk},
     recover::{bring_up_active, bring_up_index, io_error, list},
     shared::{Active, Shared, State, Status, segment_path},
     writer::{AppendRequest, Request, Writer},
+};
+pub use self::{
+    raw::{RawEvent, RawPlace, each_raw},
+    tail::SegmentReader,
 };
 pub use crate::verify::{Report as Verified, TornTail, check_whole as verify};
 

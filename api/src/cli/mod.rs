@@ -3,6 +3,7 @@
 // A `println!` panics when its reader has gone; `output` is the one way to the standard output.
 #![deny(clippy::print_stdout)]
 
+mod checkpoint;
 mod client;
 mod doctor;
 mod output;
@@ -63,6 +64,15 @@ enum Command {
     /// Check every byte of the log and what lies beside it, and name the first bad place
     #[command(after_help = verify::HELP)]
     Verify(verify::Options),
+    /// Make a signed checkpoint of the log, and print it
+    #[command(after_help = checkpoint::HELP)]
+    Checkpoint(checkpoint::Options),
+    /// Print a proof that one event stands in the log
+    #[command(after_help = checkpoint::PROVE_HELP)]
+    Prove(checkpoint::ProveOptions),
+    /// Check a proof with nothing but the public key of the log
+    #[command(after_help = checkpoint::VERIFY_PROOF_HELP)]
+    VerifyProof(checkpoint::VerifyProofOptions),
     /// Check this machine and data folder, and say what to do about what is wrong
     #[command(after_help = doctor::HELP)]
     Doctor(Box<ServeFlags>),
@@ -82,6 +92,9 @@ pub fn main() -> ExitCode {
         Command::Token(options) => token::token(&options),
         Command::Rebuild(options) => rebuild::rebuild(&options),
         Command::Verify(options) => verify::verify(&options),
+        Command::Checkpoint(options) => checkpoint::checkpoint(&options),
+        Command::Prove(options) => checkpoint::prove(&options),
+        Command::VerifyProof(options) => checkpoint::verify_proof(&options),
         Command::Doctor(flags) => doctor::doctor(&flags),
     };
     match outcome {
@@ -93,6 +106,11 @@ pub fn main() -> ExitCode {
             if usage { ExitCode::from(EXIT_USAGE) } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// To the standard output, for those outside of the commands; an error if nobody reads it.
+pub(crate) fn print_to_stdout(text: &str) -> anyhow::Result<()> {
+    output::write(text)
 }
 
 /// To the standard error, which may be closed: then there is nobody to tell.

@@ -2,6 +2,7 @@
 
 use std::{
     io::{IsTerminal, Write},
+    path::PathBuf,
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -10,9 +11,10 @@ use anyhow::Result;
 use clap::Args;
 use parking_lot::Mutex;
 
-use super::{output::Output, print};
+use super::{checkpoint::key_and_checkpoints, output::Output, print};
 use crate::{
     audit::{self, Finding, LogReport, Verdict},
+    checkpoints::{self, CheckpointStore, KeptCheckpoint},
     config::{Config, FolderFlags},
     offline,
 };
@@ -24,6 +26,7 @@ The first bad place is named: file, byte, position, stream, and what can have le
   damage   bytes changed after they were written        edit     good checksums, content that contradicts itself
   removal  acknowledged events are gone                 rewrite  whole in itself, and not what was signed
 A log that was made anew, or cut at the end of a batch, is whole in itself: only checkpoints kept elsewhere show that.
+Without --checkpoints it is held against those in the data folder, which show an accident, and no hand that reaches both.
 
 Exit codes:
   0  everything is as it was written
@@ -54,6 +57,12 @@ pub(super) struct Options {
     /// The log alone: not the index, the views or the artifacts
     #[arg(long)]
     log_only: bool,
+    /// Hold the log against the signed checkpoints in this file, best one that was kept elsewhere
+    #[arg(long, value_name = "FILE")]
+    checkpoints: Option<PathBuf>,
+    /// The file of the public key that they are signed with [default: DIR/checkpoints/public.key]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
     /// So many segments at once [default: as many as there are processors]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
@@ -66,7 +75,12 @@ pub(super) struct Options {
 pub(super) fn verify(options: &Options) -> Result<ExitCode> {
     let config = Config::load_for(&options.folder)?;
     offline::existing_log(&config)?;
+    let known = match (&options.checkpoints, &options.key) {
+        (None, None) => own_checkpoints(&config)?,
+        (file, key) => key_and_checkpoints(&config, key.as_deref(), file.as_deref())?.1,
+    };
     let scope = audit::Scope {
+        known: checkpoints::known(&known),
         deep: options.deep,
         log_only: options.log_only,
         threads: options.threads,
@@ -86,6 +100,12 @@ pub(super) fn verify(options: &Options) -> Result<ExitCode> {
     }
     output.flush()?;
     Ok(ExitCode::from(report.verdict.exit_code()))
+}
+
+/// Those of the data folder itself. They show an accident, and no hand that could change them too.
+fn own_checkpoints(config: &Config) -> Result<Vec<KeptCheckpoint>> {
+    let has_any = CheckpointStore::new(&config.data_dir, None).public_file().exists();
+    if has_any { Ok(key_and_checkpoints(config, None, None)?.1) } else { Ok(Vec::new()) }
 }
 
 /// A line on the standard error, where that is a terminal.
