@@ -24,6 +24,9 @@ use crate::{
     workspace::{self, WorkspaceState},
 };
 
+/// Where a data folder keeps artifacts.
+pub const ARTIFACTS_FOLDER: &str = artifact::FOLDER;
+
 /// An event that the rules could never have led to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {

@@ -23,6 +23,8 @@ use eventlog::{
     verify::{self, DurableEnd, Known},
 };
 
+pub use self::beside::seen_by_views;
+pub(crate) use self::report::word;
 pub use self::report::{
     ArtifactsReport, CheckpointsReport, Finding, IndexReport, LogReport, Part, ReplayReport, TornTailReport,
     Verdict, ViewsReport,

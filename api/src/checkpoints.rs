@@ -20,7 +20,9 @@ use url::Url;
 
 pub use self::{
     keeper::{CheckpointsError, Handle, Keeper, Made, Running, start},
-    store::{CheckpointStore, FOLDER, KeptCheckpoint, known, read_key, read_notes},
+    store::{
+        CheckpointStore, FOLDER, KeptCheckpoint, keep_up_to, known, put_aside_beyond, read_key, read_notes,
+    },
 };
 
 /// When checkpoints are made, and where they go: section `[checkpoints]`.

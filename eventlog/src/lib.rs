@@ -11,6 +11,8 @@
 //! | [`segment`] | the log on disk: files, writer, recovery |
 //! | [`verify`] | checks all of it, and says the first bad place |
 //! | [`merkle`], [`tree`], [`checkpoint`], [`proof`] | the tree over the log, signed statements of it, proofs of one event |
+//! | [`repair`] | for a broken log without a good copy |
+//! | [`transfer`] | export, import, backup, restore |
 //! | `index`, `reader` | what makes reading fast and can be rebuilt; reading, then following |
 //! | `memory`, `conformance`, `fixture` | for tests (feature `testing`): a log with faults, one suite, small events |
 
@@ -34,9 +36,11 @@ mod prepare;
 pub mod proof;
 mod reader;
 pub mod redaction;
+pub mod repair;
 pub mod sealing;
 pub mod segment;
 pub mod stream;
+pub mod transfer;
 pub mod tree;
 mod upcast;
 pub mod verify;

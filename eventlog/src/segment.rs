@@ -302,7 +302,7 @@ fn unavailable(error: &ReadError) -> AppendError {
 
 /// Takes the folder. The file is what people and older versions look at; it may be removed under a running server, so
 /// the folder itself is held as well.
-fn lock(folder: &Path) -> Result<[File; 2], OpenError> {
+pub(crate) fn lock(folder: &Path) -> Result<[File; 2], OpenError> {
     let path = folder.join(LOCK_FILE);
     let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(io_error(&path))?;

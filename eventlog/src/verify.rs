@@ -196,9 +196,10 @@ pub struct Options<'a> {
 pub struct Report {
     /// The last position; where something is wrong, the last one before it.
     pub head: Position,
-    /// The global hash there: two logs with the same one hold the same events.
+    /// The global hash there: two logs with the same one hold the same events. Zeros where something in the middle of a
+    /// segment is wrong that only the segments before show.
     pub global: Hash,
-    /// The root of the Merkle tree there, if it was asked for.
+    /// The root of the Merkle tree there, if it was asked for and is known.
     pub root: Option<TreeHash>,
     /// How many streams.
     pub streams: usize,
@@ -206,6 +207,8 @@ pub struct Report {
     pub segments: usize,
     /// How many bytes they have.
     pub bytes: u64,
+    /// Where what was checked ends: the end of the last whole batch before anything that is wrong. `None`: there is nothing.
+    pub end: Option<DurableEnd>,
     /// What a crash left; never acknowledged as far as is known.
     pub torn_tail: Option<TornTail>,
     /// Bad places in the order of the log, at most one for each segment; the first is the first bad place.

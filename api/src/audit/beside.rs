@@ -39,7 +39,8 @@ impl Drop for Scratch {
 }
 
 /// How far the views have seen the log: it was acknowledged at least so far.
-pub(super) fn seen_by_views(views: &Path) -> Option<Known> {
+#[must_use]
+pub fn seen_by_views(views: &Path) -> Option<Known> {
     let seen = wait(Store::reached_in(views)).ok()?.ok().flatten()?;
     Some(Known { position: seen, global: None, root: None, source: "a view".to_owned() })
 }

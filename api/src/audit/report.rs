@@ -278,7 +278,7 @@ impl From<&Fault> for Finding {
 }
 
 /// A variant without fields, as it is written.
-fn word(variant: &impl Serialize) -> String {
+pub(crate) fn word(variant: &impl Serialize) -> String {
     let text = serde_json::to_value(variant).expect("a variant is a text");
     text.as_str().unwrap_or_default().to_owned()
 }

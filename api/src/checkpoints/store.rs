@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use eventlog::{
-    Hash,
+    Hash, Position,
     checkpoint::{Checkpoint, PublicKey, Signer, notes},
     verify::Known,
 };
@@ -151,6 +151,42 @@ pub fn read_notes(path: &Path, key: &PublicKey) -> Result<Vec<KeptCheckpoint>> {
         Ok(KeptCheckpoint { note: note.text, checkpoint, source })
     });
     read.collect()
+}
+
+/// Puts the file of checkpoints aside if one of them speaks of more than `head` events; answers where it lies then.
+///
+/// # Errors
+/// It can not be read or renamed.
+pub fn put_aside_beyond(store: &CheckpointStore, head: Position) -> Result<Option<PathBuf>> {
+    let file = store.notes_file();
+    if !file.exists() {
+        return Ok(None);
+    }
+    let kept = store.public_key().and_then(|key| store.read(&key));
+    // What can not be read contradicts whatever comes.
+    if kept.is_ok_and(|kept| kept.iter().all(|kept| kept.checkpoint.size <= head)) {
+        return Ok(None);
+    }
+    let names = (1..).map(|number| file.with_file_name(format!("checkpoints.before-repair-{number}.txt")));
+    let aside = { names }.find(|name| !name.exists()).expect("there are names enough");
+    fs::rename(&file, &aside).with_context(|| format!("{} can not be put aside", file.display()))?;
+    Ok(Some(aside))
+}
+
+/// Leaves those checkpoints out that speak of more than `head` events.
+///
+/// # Errors
+/// They can not be read or written.
+pub fn keep_up_to(store: &CheckpointStore, head: Position) -> Result<()> {
+    if !store.notes_file().exists() {
+        return Ok(());
+    }
+    let kept = store.read(&store.public_key()?)?;
+    fs::remove_file(store.notes_file()).context("the file of checkpoints can not be written")?;
+    for kept in kept.iter().filter(|kept| kept.checkpoint.size <= head) {
+        store.append(&kept.note).context("the file of checkpoints can not be written")?;
+    }
+    Ok(())
 }
 
 /// What checkpoints let a log be held against.

@@ -9,9 +9,11 @@ mod doctor;
 mod output;
 mod print;
 mod rebuild;
+mod repair;
 mod replay;
 mod serve;
 mod token;
+mod transfer;
 mod verify;
 
 use std::{ffi::OsString, io::Write, process::ExitCode};
@@ -73,6 +75,21 @@ enum Command {
     /// Check a proof with nothing but the public key of the log
     #[command(after_help = checkpoint::VERIFY_PROOF_HELP)]
     VerifyProof(checkpoint::VerifyProofOptions),
+    /// Write the log, or a part of it, for other tools or for `import`
+    #[command(after_help = transfer::EXPORT_HELP)]
+    Export(transfer::ExportOptions),
+    /// Make the log of a data folder from an export
+    #[command(after_help = transfer::IMPORT_HELP)]
+    Import(transfer::ImportOptions),
+    /// Back the log, artifacts and checkpoints up, also while a server runs
+    #[command(after_help = transfer::BACKUP_HELP)]
+    Backup(transfer::BackupOptions),
+    /// Make a data folder from a backup, up to a position where one is named
+    #[command(after_help = transfer::RESTORE_HELP)]
+    Restore(transfer::RestoreOptions),
+    /// Cut a broken log before its first bad place, if what is lost is accepted
+    #[command(after_help = repair::HELP)]
+    Repair(repair::Options),
     /// Check this machine and data folder, and say what to do about what is wrong
     #[command(after_help = doctor::HELP)]
     Doctor(Box<ServeFlags>),
@@ -95,6 +112,11 @@ pub fn main() -> ExitCode {
         Command::Checkpoint(options) => checkpoint::checkpoint(&options),
         Command::Prove(options) => checkpoint::prove(&options),
         Command::VerifyProof(options) => checkpoint::verify_proof(&options),
+        Command::Export(options) => transfer::export(&options),
+        Command::Import(options) => transfer::import(&options),
+        Command::Backup(options) => transfer::backup(&options),
+        Command::Restore(options) => transfer::restore(&options),
+        Command::Repair(options) => repair::repair(&options),
         Command::Doctor(flags) => doctor::doctor(&flags),
     };
     match outcome {

@@ -17,7 +17,7 @@ use crate::{
 };
 
 use super::{
-    FAULTS_MAX, Fault, FaultKind, Known, Part, Report, Shared,
+    DurableEnd, FAULTS_MAX, Fault, FaultKind, Known, Part, Report, Shared,
     walk::{Mark, Run, Walked},
 };
 
@@ -48,6 +48,7 @@ const fn empty() -> Report {
         streams: 0,
         segments: 0,
         bytes: 0,
+        end: None,
         torn_tail: None,
         faults: Vec::new(),
     }
@@ -109,10 +110,20 @@ impl Join<'_> {
         faults.extend(self.first_break(part, &walked)?);
         walked.marks.retain(|mark| mark.position <= walked.last);
         faults.extend(self.hold_against_marks(part, &walked.marks));
-        self.report.faults.extend(faults.into_iter().min_by_key(|fault| fault.offset));
+        let first = faults.into_iter().min_by_key(|fault| fault.offset);
+        let cut_at = first.as_ref().map(|fault| fault.position).filter(|position| *position <= walked.last);
+        self.report.faults.extend(first);
         self.report.torn_tail = walked.torn_tail.take();
         if walked.header.is_some() {
+            let sealed = walked.sealed && self.report.faults.is_empty();
+            let offset = if sealed { part.length } else { walked.good_end };
+            self.report.end = Some(DurableEnd { segment: part.first, offset });
             self.take(walked);
+        }
+        if let Some(position) = cut_at {
+            // Nothing is known of the hashes at the event before it, which is the last good one.
+            (self.report.head, self.report.global) = (Position(position.0 - 1), Hash::default());
+            self.range = Range::new(1);
         }
         Ok(())
     }
