@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test that can't go on says so"))]
 
 mod artifact;
+pub mod audit;
 pub mod caller;
 pub mod capability;
 pub mod clock;

@@ -22,7 +22,10 @@ use figment::{
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::limits::{HttpConfig, HttpConfigError};
+use crate::{
+    checkpoints::CheckpointsConfig,
+    limits::{HttpConfig, HttpConfigError},
+};
 
 /// What every variable of ours begins with.
 pub const VARIABLE_PREFIX: &str = "BROWSERSPACE_";
@@ -73,6 +76,8 @@ pub struct Config {
     pub otlp_endpoint: Option<Url>,
     /// The bounds of the HTTP surface: section `[http]`.
     pub http: HttpConfig,
+    /// Signed checkpoints of the log: section `[checkpoints]`.
+    pub checkpoints: CheckpointsConfig,
 }
 
 /// How log lines look.
@@ -104,6 +109,7 @@ impl Default for Config {
             log_filter: "info".to_owned(),
             otlp_endpoint: None,
             http: HttpConfig::default(),
+            checkpoints: CheckpointsConfig::default(),
         }
     }
 }
@@ -197,6 +203,14 @@ pub enum ConfigError {
         /// What is wrong, and what would be right.
         problem: String,
     },
+    /// A value of the section `[checkpoints]` is out of its range.
+    #[error("checkpoints.{field}: {problem}")]
+    Checkpoints {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
     /// A value of the section `[http]` is out of its range.
     #[error(transparent)]
     Http(#[from] HttpConfigError),
@@ -269,8 +283,8 @@ impl Config {
     #[must_use]
     pub fn printable(&self) -> String {
         let mut shown = self.clone();
-        if let Some(url) = &mut shown.otlp_endpoint {
-            // Collectors take keys in the user part and in the query. A URL without a host refuses both, and has none.
+        for url in [&mut shown.otlp_endpoint, &mut shown.checkpoints.url].into_iter().flatten() {
+            // Such places take keys in the user part and in the query. A URL without a host refuses both, and has none.
             if !url.username().is_empty() || url.password().is_some() {
                 let _ = url.set_username("masked");
                 let _ = url.set_password(None);
@@ -284,6 +298,9 @@ impl Config {
 
     fn check(&self) -> Result<(), ConfigError> {
         self.http.validate()?;
+        if let Some((field, problem)) = self.checkpoints.problem() {
+            return Err(ConfigError::Checkpoints { field, problem });
+        }
         let numbers = [
             u64::from(self.instances),
             self.drain_seconds,

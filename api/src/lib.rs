@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`cli`] | the program as a person types it |
 //! | [`server`] | start and stop, in order: telemetry → log → recovery → projector → HTTP |
+//! | [`audit`] | the log and everything beside it, checked |
+//! | [`checkpoints`] | signed statements of the log, and where they are carried |
 //! | [`offline`] | what can be done to a data folder without a server |
 //! | [`config`], [`telemetry`] | what an operator sets, and what an operator sees |
 //! | [`http`] | every route, and the layers around them |
@@ -12,6 +14,8 @@
 //! | [`problem`] | every error: code, status, retry advice |
 //! | [`openapi`] | the same surface as a document |
 
+pub mod audit;
+pub mod checkpoints;
 pub mod cli;
 pub mod config;
 pub mod http;

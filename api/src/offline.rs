@@ -16,8 +16,8 @@ use actors::{
 };
 use anyhow::{Result, bail};
 use eventlog::{
-    Append, Appended, Event, EventLog, Metadata, Position, Principal, ReadError, Role, Sensitive, Sequence,
-    StreamId, Timestamp, TraceId, WorkspaceEvent,
+    Append, Appended, Event, EventLog, ExpectedSequence, Metadata, Part, Position, Principal, ReadError,
+    Role, Sensitive, Sequence, ServerEvent, StreamId, Timestamp, TraceId, WorkspaceEvent,
     id::{BootId, CommandId, OwnerId, TokenId, WorkspaceId},
     log::Events,
     segment::{OpenError, OpenOptions, SegmentLog, SegmentReader},
@@ -68,7 +68,11 @@ pub fn head(config: &Config) -> Result<Position> {
     Ok(Position(reader.read_to().0 - 1))
 }
 
-fn existing_log(config: &Config) -> Result<PathBuf> {
+/// The log of a data folder.
+///
+/// # Errors
+/// There is none.
+pub fn existing_log(config: &Config) -> Result<PathBuf> {
     let folder = log_folder(&config.data_dir);
     if !folder.is_dir() {
         bail!("there is no log in {} (is --data-dir right?)", config.data_dir.display());
@@ -229,6 +233,44 @@ impl Offline {
         Ok(Self { log, views: views_file(&config.data_dir), boot: BootId::from_uuid(SystemIds.uuid()) })
     }
 
+    /// Which start this counts as.
+    #[must_use]
+    pub const fn boot(&self) -> BootId {
+        self.boot
+    }
+
+    /// Records something that happened to the server itself; gives its position.
+    ///
+    /// # Errors
+    /// The log takes no writes.
+    pub async fn record(&self, event: ServerEvent) -> Result<Position> {
+        let metadata = self.metadata(None, SystemClock.now());
+        let expected = ExpectedSequence::Any;
+        let parts = vec![Part { stream: StreamId::Server, expected, events: vec![event.into()] }];
+        let id = CommandId::from_uuid(SystemIds.uuid());
+        match self.log.append(Append { id, metadata, parts }).await? {
+            Appended::Stored(stored) => Ok(stored.last),
+            Appended::Duplicate { .. } | Appended::Conflict { .. } => Err(Rejection::Internal.into()),
+        }
+    }
+
+    const fn metadata(&self, workspace: Option<WorkspaceId>, recorded_at: Timestamp) -> Metadata {
+        Metadata {
+            principal: Principal::System,
+            workspace,
+            recorded_at,
+            trace_id: TraceId([0; 16]),
+            causation: None,
+            boot: self.boot,
+        }
+    }
+
+    /// The last position.
+    #[must_use]
+    pub fn head(&self) -> Position {
+        *self.log.durable_head().borrow()
+    }
+
     /// Lets the folder go; everything is durable.
     pub async fn close(self) {
         self.log.close().await;
@@ -296,14 +338,7 @@ impl Offline {
         if parts.is_empty() {
             return Ok(());
         }
-        let metadata = Metadata {
-            principal: Principal::System,
-            workspace: Some(workspace.clone()),
-            recorded_at: now,
-            trace_id: TraceId::default(),
-            causation: None,
-            boot: self.boot,
-        };
+        let metadata = self.metadata(Some(workspace.clone()), now);
         let id = CommandId::from_uuid(SystemIds.uuid());
         match self.log.append(Append { id, metadata, parts }).await? {
             Appended::Stored(_) => Ok(()),

@@ -33,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::{
+    checkpoints::{self, CheckpointStore},
     config::Config,
     http::{self, AppState},
     offline::{log_folder, open_log, views_file},
@@ -103,6 +104,9 @@ pub enum StartError {
     /// The actors did not recover.
     #[error("the Spaces can not be recovered from the log")]
     Actors(#[from] actors::StartError),
+    /// The system gives no thread.
+    #[error("the system gives no thread to the keeper of the checkpoints")]
+    Thread(#[source] io::Error),
     /// The first start was not completed; the next one goes on with it.
     #[error("the first start could not be completed: {0}")]
     FirstStart(actors::Rejection),
@@ -126,6 +130,7 @@ pub struct Server {
     log: Arc<SegmentLog>,
     stopping: CancellationToken,
     projector_stopping: CancellationToken,
+    checkpoints: checkpoints::Running,
     http: JoinHandle<()>,
 }
 
@@ -165,6 +170,10 @@ pub async fn start(config: Config, metrics: PrometheusHandle) -> Result<Server, 
     if !config.listen.ip().is_loopback() && !spaces.has_valid_token() {
         return Err(StartError::NoToken(config.listen));
     }
+    let keys = CheckpointStore::new(&data_dir, config.checkpoints.key_file.as_deref());
+    let started =
+        checkpoints::start(log_folder(&data_dir), keys, config.checkpoints.clone(), shared.durable_head());
+    let (asking, checkpoints) = started.map_err(StartError::Thread)?;
     let stopping = CancellationToken::new();
     let state = AppState {
         spaces: spaces.clone(),
@@ -173,6 +182,7 @@ pub async fn start(config: Config, metrics: PrometheusHandle) -> Result<Server, 
         config: config.http.clone(),
         metrics,
         stopping: stopping.clone(),
+        checkpoints: Some(asking),
     };
     let http = tokio::spawn(http::serve(listener, state));
     let server = Server {
@@ -186,6 +196,7 @@ pub async fn start(config: Config, metrics: PrometheusHandle) -> Result<Server, 
         log,
         stopping,
         projector_stopping,
+        checkpoints,
         http,
     };
     server.write_record()?;
@@ -221,7 +232,7 @@ impl Server {
 
     /// Drains, then stops everything in reverse order. Returns within the drain time and a margin, whatever is stuck.
     pub async fn stop(self) {
-        let Self { spaces, projector, store, log, mut http, drain_time, .. } = self;
+        let Self { spaces, projector, store, log, checkpoints, mut http, drain_time, .. } = self;
         // While tasks end, their clients still get their answers; new work is refused by the actors.
         if tokio::time::timeout(drain_time + DRAIN_MARGIN, spaces.drain(drain_time)).await.is_err() {
             error!("The drain did not end in time; what is left is recovered at the next start.");
@@ -238,6 +249,10 @@ impl Server {
             );
         }
         store.close().await;
+        // The last one speaks of everything that the drain recorded.
+        if tokio::task::spawn_blocking(|| checkpoints.stop()).await.is_err() {
+            warn!("The last checkpoint may be missing.");
+        }
         log.close().await;
         if let Err(source) = fs::remove_file(self.data_dir.join(SERVER_FILE)) {
             warn!(error = %source, "The server's record could not be removed.");

@@ -1,6 +1,6 @@
 //! The contract of the log: append, read, follow. Every implementation keeps the promises of `conformance.rs`.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -12,6 +12,7 @@ use crate::{
     metadata::Metadata,
     number::{ExpectedSequence, Position, Sequence},
     stream::StreamId,
+    verify::DurableEnd,
 };
 
 /// At most so many events in one append.
@@ -144,6 +145,15 @@ impl fmt::Debug for Hash {
 /// Recorded events in rising order, until the end or the first error.
 pub type Events = BoxStream<'static, Result<RecordedEvent, ReadError>>;
 
+/// Where a log lies on a disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnDisk {
+    /// The folder of its segments.
+    pub folder: PathBuf,
+    /// The end of what is durable.
+    pub end: DurableEnd,
+}
+
 /// The log. Cheap to share behind an [`Arc`]; every method may be called from anywhere at once.
 #[async_trait]
 pub trait EventLog: Send + Sync + 'static {
@@ -192,6 +202,11 @@ pub trait EventLog: Send + Sync + 'static {
     /// Whether a read has met damage in this stream.
     fn is_damaged(&self, stream: &StreamId) -> bool {
         self.damaged_streams().contains(stream)
+    }
+
+    /// Where the log lies, if it lies on a disk, and where it ends there: for those who read the files themselves.
+    fn on_disk(&self) -> Option<OnDisk> {
+        None
     }
 
     /// Stops taking appends, finishes those taken, and syncs. Later appends answer `Unavailable`.

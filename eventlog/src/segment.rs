@@ -15,11 +15,11 @@ pub mod disk;
 pub(crate) mod frame;
 mod indexer;
 pub(crate) mod map;
-mod recover;
-mod scan;
+pub(crate) mod raw;
+pub(crate) mod recover;
+pub(crate) mod scan;
 pub(crate) mod shared;
 mod tail;
-mod verify;
 mod writer;
 
 use std::{
@@ -37,11 +37,12 @@ use tracing::Instrument;
 
 use crate::{
     id::CommandId,
-    log::{Append, AppendError, Appended, EventLog, Events, ReadError, Stored},
+    log::{Append, AppendError, Appended, EventLog, Events, OnDisk, ReadError, Stored},
     number::{Position, Sequence},
     prepare::Prepared,
     reader,
     stream::StreamId,
+    verify::DurableEnd,
 };
 
 use self::{
@@ -52,9 +53,10 @@ use self::{
     writer::{AppendRequest, Request, Writer},
 };
 pub use self::{
+    raw::{RawEvent, RawPlace, each_raw},
     tail::SegmentReader,
-    verify::{TornTail, Verified, verify},
 };
+pub use crate::verify::{Report as Verified, TornTail, check_whole as verify};
 
 /// A group commit takes at most so many events …
 pub const BATCH_EVENTS_MAX: usize = 4096;
@@ -129,6 +131,20 @@ pub enum OpenError {
     /// The index could not be made; the segments are whole. Check the disk.
     #[error("the index of the log could not be made: {0}")]
     Index(String),
+}
+
+/// A segment's file, opened for reading.
+pub(crate) struct OpenSegmentFile {
+    pub(crate) file: Arc<File>,
+    pub(crate) length: u64,
+}
+
+impl OpenSegmentFile {
+    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
+        let file = File::open(path).map_err(io_error(path))?;
+        let length = file.metadata().map_err(io_error(path))?.len();
+        Ok(Self { file: Arc::new(file), length })
+    }
 }
 
 /// Limits of the writer.
@@ -286,7 +302,7 @@ fn unavailable(error: &ReadError) -> AppendError {
 
 /// Takes the folder. The file is what people and older versions look at; it may be removed under a running server, so
 /// the folder itself is held as well.
-fn lock(folder: &Path) -> Result<[File; 2], OpenError> {
+pub(crate) fn lock(folder: &Path) -> Result<[File; 2], OpenError> {
     let path = folder.join(LOCK_FILE);
     let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(io_error(&path))?;
@@ -299,6 +315,14 @@ fn lock(folder: &Path) -> Result<[File; 2], OpenError> {
         }
     }
     Ok([directory, file])
+}
+
+/// Whether somebody holds the log in this folder: a server that runs on it, or a command that changes it.
+#[must_use]
+pub fn is_held(folder: &Path) -> bool {
+    // Shared, so that two who only ask never see each other. It is let go at once.
+    let held = |file: File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    File::open(folder).is_ok_and(held)
 }
 
 #[async_trait]
@@ -359,6 +383,12 @@ impl EventLog for SegmentLog {
 
     fn is_damaged(&self, stream: &StreamId) -> bool {
         self.shared.damaged.read().contains(stream)
+    }
+
+    fn on_disk(&self) -> Option<OnDisk> {
+        let state = self.shared.state.read();
+        let end = DurableEnd { segment: state.active.map.first, offset: state.active.end };
+        Some(OnDisk { folder: self.shared.folder.clone(), end })
     }
 
     async fn close(&self) {

@@ -3,14 +3,18 @@
 // A `println!` panics when its reader has gone; `output` is the one way to the standard output.
 #![deny(clippy::print_stdout)]
 
+mod checkpoint;
 mod client;
 mod doctor;
 mod output;
 mod print;
 mod rebuild;
+mod repair;
 mod replay;
 mod serve;
 mod token;
+mod transfer;
+mod verify;
 
 use std::{ffi::OsString, io::Write, process::ExitCode};
 
@@ -37,6 +41,7 @@ Examples:
   browserspace serve                       start here; the first start writes DIR/operator.token and says so
   browserspace doctor                      is everything there that a server needs?
   browserspace replay                      what happened, from the first event on
+  browserspace verify                      is the log what was written?
   browserspace replay spc_01j… --follow    what happens in one Space, live
   browserspace token create --role agent --workspace default --owner-id my-agent
 
@@ -58,6 +63,33 @@ enum Command {
     /// Throw the views away and fold them again from the log; the server must be stopped
     #[command(after_help = rebuild::HELP)]
     Rebuild(rebuild::Options),
+    /// Check every byte of the log and what lies beside it, and name the first bad place
+    #[command(after_help = verify::HELP)]
+    Verify(verify::Options),
+    /// Make a signed checkpoint of the log, and print it
+    #[command(after_help = checkpoint::HELP)]
+    Checkpoint(checkpoint::Options),
+    /// Print a proof that one event stands in the log
+    #[command(after_help = checkpoint::PROVE_HELP)]
+    Prove(checkpoint::ProveOptions),
+    /// Check a proof with nothing but the public key of the log
+    #[command(after_help = checkpoint::VERIFY_PROOF_HELP)]
+    VerifyProof(checkpoint::VerifyProofOptions),
+    /// Write the log, or a part of it, for other tools or for `import`
+    #[command(after_help = transfer::EXPORT_HELP)]
+    Export(transfer::ExportOptions),
+    /// Make the log of a data folder from an export
+    #[command(after_help = transfer::IMPORT_HELP)]
+    Import(transfer::ImportOptions),
+    /// Back the log, artifacts and checkpoints up, also while a server runs
+    #[command(after_help = transfer::BACKUP_HELP)]
+    Backup(transfer::BackupOptions),
+    /// Make a data folder from a backup, up to a position where one is named
+    #[command(after_help = transfer::RESTORE_HELP)]
+    Restore(transfer::RestoreOptions),
+    /// Cut a broken log before its first bad place, if what is lost is accepted
+    #[command(after_help = repair::HELP)]
+    Repair(repair::Options),
     /// Check this machine and data folder, and say what to do about what is wrong
     #[command(after_help = doctor::HELP)]
     Doctor(Box<ServeFlags>),
@@ -76,6 +108,15 @@ pub fn main() -> ExitCode {
         Command::Replay(options) => replay::replay(&options),
         Command::Token(options) => token::token(&options),
         Command::Rebuild(options) => rebuild::rebuild(&options),
+        Command::Verify(options) => verify::verify(&options),
+        Command::Checkpoint(options) => checkpoint::checkpoint(&options),
+        Command::Prove(options) => checkpoint::prove(&options),
+        Command::VerifyProof(options) => checkpoint::verify_proof(&options),
+        Command::Export(options) => transfer::export(&options),
+        Command::Import(options) => transfer::import(&options),
+        Command::Backup(options) => transfer::backup(&options),
+        Command::Restore(options) => transfer::restore(&options),
+        Command::Repair(options) => repair::repair(&options),
         Command::Doctor(flags) => doctor::doctor(&flags),
     };
     match outcome {
@@ -87,6 +128,11 @@ pub fn main() -> ExitCode {
             if usage { ExitCode::from(EXIT_USAGE) } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// To the standard output, for those outside of the commands; an error if nobody reads it.
+pub(crate) fn print_to_stdout(text: &str) -> anyhow::Result<()> {
+    output::write(text)
 }
 
 /// To the standard error, which may be closed: then there is nobody to tell.

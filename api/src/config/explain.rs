@@ -8,12 +8,12 @@ use std::{ops::RangeInclusive, path::Path};
 use figment::error::{Actual, Kind};
 
 use super::{Config, VARIABLE_PREFIX};
-use crate::limits::HttpConfig;
+use crate::{checkpoints::CheckpointsConfig, limits::HttpConfig};
 
 /// How alike two names must be for one to be a slip of the other: 0 to 1, by Jaro and Winkler.
 const ALIKE_MIN: f64 = 0.84;
 
-/// Every whole number outside the section `[http]`, with its range.
+/// Every whole number outside of the sections, with its range.
 pub(super) const RANGES: [(&str, RangeInclusive<u64>); 5] = [
     ("instances", 0..=64),
     ("drain_seconds", 0..=600),
@@ -53,7 +53,8 @@ fn problem(error: &figment::Error, file: Option<&Path>) -> String {
     let named = layer.spelled(&setting);
     let wanted = wanted(&setting, &error.kind);
     // An address of a collector may carry a key.
-    let found = if setting == "otlp_endpoint" { None } else { found(&error.kind) };
+    let found =
+        if matches!(&*setting, "otlp_endpoint" | "checkpoints.url") { None } else { found(&error.kind) };
     let found = found.map(|found| format!(", and not {found}")).unwrap_or_default();
     format!("{}{named} must be {wanted}{found}", layer.place())
 }
@@ -123,6 +124,10 @@ pub(super) fn range(setting: &str) -> Option<RangeInclusive<u64>> {
         let found = HttpConfig::RANGES.into_iter().find(|(field, _, _)| *field == name);
         return found.map(|(_, least, most)| least..=most);
     }
+    if let Some(name) = setting.strip_prefix("checkpoints.") {
+        let found = CheckpointsConfig::RANGES.into_iter().find(|(field, _, _)| *field == name);
+        return found.map(|(_, least, most)| least..=most);
+    }
     RANGES.into_iter().find(|(field, _)| *field == setting).map(|(_, range)| range)
 }
 
@@ -132,11 +137,11 @@ fn wanted(setting: &str, kind: &Kind) -> String {
     }
     match setting {
         "listen" => return super::LISTEN_WANTED.to_owned(),
-        "otlp_endpoint" => return "a URL, as in http://127.0.0.1:4318".to_owned(),
+        "otlp_endpoint" | "checkpoints.url" => return "a URL, as in http://127.0.0.1:4318".to_owned(),
         "http.allowed_hosts" | "http.allowed_origins" => {
             return "a list of texts, as in [\"a.example\"]".to_owned();
         }
-        "http" => return "a section: [http] and its settings below it".to_owned(),
+        "http" | "checkpoints" => return format!("a section: [{setting}] and its settings below it"),
         _ => {}
     }
     match kind {

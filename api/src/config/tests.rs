@@ -129,7 +129,8 @@ fn document(name: &str) -> String {
 }
 
 /// Settings that have no default, which the sample must show all the same.
-const WITHOUT_DEFAULT: [&str; 2] = ["chromium", "otlp_endpoint"];
+const WITHOUT_DEFAULT: [&str; 5] =
+    ["chromium", "otlp_endpoint", "checkpoints.key_file", "checkpoints.folder", "checkpoints.url"];
 /// Declared once, at the top; the section's own field follows it.
 const FOLLOWS_ANOTHER: &str = "http.tls_terminated";
 
@@ -160,6 +161,7 @@ fn the_sample_file_is_valid_and_holds_every_setting_at_its_default() {
     let named = FolderFlags { config: Some(path), data_dir: None };
     let mut config = Config::load_for(&named).expect("every line of it is valid");
     (config.chromium, config.otlp_endpoint) = (None, None);
+    (config.checkpoints.key_file, config.checkpoints.folder, config.checkpoints.url) = (None, None, None);
     assert_eq!(config, Config::default());
 }
 

@@ -17,6 +17,7 @@ mod body;
 pub(crate) mod connections;
 mod docs;
 mod events;
+pub(crate) mod evidence;
 mod exchange;
 mod gate;
 mod instances;
@@ -44,10 +45,11 @@ use axum::{
 use eventlog::EventLog;
 use metrics_exporter_prometheus::PrometheusHandle;
 use projections::Views;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Mutex};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    checkpoints,
     identity::Names,
     limits::{HttpConfig, Limits},
 };
@@ -67,6 +69,8 @@ pub struct AppState {
     pub metrics: PrometheusHandle,
     /// Cancelled when the server stops: open event streams end, so that a graceful stop does not wait for them.
     pub stopping: CancellationToken,
+    /// Who signs the log; `None` where it lies on no disk.
+    pub checkpoints: Option<checkpoints::Handle>,
 }
 
 /// The state that handlers see: what was given, and the counters. Cheap to clone.
@@ -80,6 +84,9 @@ pub(crate) struct Inner {
     pub(crate) config: HttpConfig,
     pub(crate) metrics: PrometheusHandle,
     pub(crate) stopping: CancellationToken,
+    pub(crate) checkpoints: Option<checkpoints::Handle>,
+    /// Held by the one check of the log that may be under way.
+    pub(crate) verifying: Arc<Mutex<()>>,
     pub(crate) names: Names,
     pub(crate) limits: Limits,
 }
@@ -94,9 +101,21 @@ impl std::ops::Deref for App {
 
 impl From<AppState> for App {
     fn from(state: AppState) -> Self {
-        let AppState { spaces, views, log, config, metrics, stopping } = state;
+        let AppState { spaces, views, log, config, metrics, stopping, checkpoints } = state;
         let (names, limits) = (Names::new(&config), Limits::new(&config));
-        Self(Arc::new(Inner { spaces, views, log, config, metrics, stopping, names, limits }))
+        let verifying = Arc::default();
+        Self(Arc::new(Inner {
+            spaces,
+            views,
+            log,
+            config,
+            metrics,
+            stopping,
+            checkpoints,
+            verifying,
+            names,
+            limits,
+        }))
     }
 }
 
@@ -144,6 +163,8 @@ fn routes(app: App) -> Router {
         .route("/browser-instances/{instance_id}/retire", post(instances::retire))
         .route("/capabilities", get(server::capabilities))
         .route("/log", get(log::events))
+        .route("/log/verify", post(evidence::verify))
+        .route("/log/checkpoint", post(evidence::checkpoint))
         .route("/server/drain", post(server::drain))
         .route_layer(from_fn(gate::parameters))
         .route_layer(from_fn_with_state(app.clone(), asked::authenticate));

@@ -363,6 +363,30 @@ pub(super) const OPERATIONS: &[Operation] = &[
         ..get("/api/v1/log", "Events", "log_events", Reply::Events, "Read the whole log")
     },
     Operation {
+        description: "For operators and auditors of every Workspace. Reads every byte of the log up to what was durable when it \
+                      was asked, and holds the artifacts against their recorded SHA-256; one check at a time. Index and views \
+                      are looked at by `browserspace verify` on a stopped server. A log too large for one request is \
+                      answered with 503: `browserspace verify` works beside the server as well.",
+        body: Some(("VerifyLog", false)),
+        answers: &[(200, "Checked; `verdict` says whether it is whole.")],
+        ..post("/api/v1/log/verify", "Events", "verify_log", Reply::One("LogReport"), "Verify the log")
+    },
+    Operation {
+        description: "For operators and auditors of every Workspace: a signed statement of everything that is durable now, also \
+                      kept in the data folder and carried to the configured places. Keep it where the server can not reach \
+                      it: from then on a history that was made anew, or cut, shows. Where nothing has happened since the \
+                      last one, that one is answered.",
+        body: Some(("Nothing", false)),
+        answers: &[(200, "Signed.")],
+        ..post(
+            "/api/v1/log/checkpoint",
+            "Events",
+            "make_checkpoint",
+            Reply::One("LogCheckpoint"),
+            "Make a signed checkpoint",
+        )
+    },
+    Operation {
         description: "For operators of every Workspace. No new Spaces or tasks; running tasks finish or are cancelled by the \
                       deadline; every Space is closed (`reason: drained`) and its browser ended; every end is recorded. The \
                       server stays up for reads, is not ready (`/readyz`), and answers new work with 503 `shutting_down` \

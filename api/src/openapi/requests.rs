@@ -18,6 +18,15 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
                 json!({ "deadline_seconds": whole(0, 600, "Running tasks may go on for so long. Default: 30.") }),
             ),
         ),
+        (
+            "VerifyLog",
+            object(
+                &[],
+                json!({
+                    "deep": { "type": "boolean", "description": "Also decode every event and replay every stream. Default: false." },
+                }),
+            ),
+        ),
         ("Nothing", object(&[], json!({}))),
     ]
 }

@@ -220,66 +220,102 @@ fn short_id(id: CommandId) -> (u64, u16) {
     (short, u16::try_from(short % SHARDS).expect("there are fewer shards"))
 }
 
-/// Collects entries and hands them to sled in small batches.
-struct Entries<'a> {
-    tree: &'a sled::Db,
-    batch: sled::Batch,
-    count: usize,
+/// Where the entries of a segment go.
+type Put<'a> = dyn FnMut(&[u8], Vec<u8>) -> Result<(), IndexError> + 'a;
+
+/// Every entry of a segment but its mark, which is answered together with the filter.
+fn put_segment(map: &SegmentMap, global: Hash, put: &mut Put<'_>) -> Result<(Filter, FullMark), IndexError> {
+    let mut streams = 0u64;
+    for (stream, places) in &map.streams {
+        streams = streams.wrapping_add(put_stream(map.first, stream, places, put)?);
+    }
+    let near: Vec<u8> =
+        map.offsets.iter().step_by(NEAR_EVENTS).flat_map(|offset| offset.to_le_bytes()).collect();
+    put(&segment_key(b'p', map.first, &[]), near)?;
+    let shards = put_commands(map, put)?;
+    let filter = Filter::of(map.commands.keys());
+    let bytes = filter.to_bytes();
+    for (chunk, number) in bytes.chunks(CHUNK_BYTES).zip(0u32..) {
+        put(&segment_key(b'f', map.first, &number.to_be_bytes()), chunk.to_vec())?;
+    }
+    let mark = Mark { first: map.first, last: map.last(), global };
+    Ok((filter, FullMark { mark, streams, filter_bytes: bytes.len() as u64, shards }))
 }
 
-impl Entries<'_> {
-    fn put(&mut self, key: &[u8], value: Vec<u8>) -> Result<(), IndexError> {
-        self.batch.insert(key, sealed(key, value));
-        self.count += 1;
-        if self.count == BATCH_KEYS_MAX { self.flush() } else { Ok(()) }
+fn put_stream(
+    segment: Position,
+    stream: &StreamId,
+    places: &StreamPlaces,
+    put: &mut Put<'_>,
+) -> Result<u64, IndexError> {
+    let prefix = stream_prefix(stream);
+    let mut sum = 0u64;
+    for (offsets, number) in places.offsets.chunks(ENTRY_OFFSETS_MAX).zip(0u64..) {
+        let first = places.first.0 + number * ENTRY_OFFSETS_MAX as u64;
+        let key = [prefix.as_slice(), &first.to_be_bytes()].concat();
+        let value = StreamEntry::write(segment, places.last_hash, offsets);
+        sum = sum.wrapping_add(weight(&key, &value));
+        put(&key, value)?;
+    }
+    Ok(sum)
+}
+
+fn put_commands(map: &SegmentMap, put: &mut Put<'_>) -> Result<Vec<u8>, IndexError> {
+    let mut shards = BTreeMap::<u16, Vec<(u64, u32)>>::new();
+    for (id, run) in &map.commands {
+        let (short, shard) = short_id(*id);
+        shards.entry(shard).or_default().push((short, run.index));
+    }
+    let mut present = vec![0; usize::try_from(SHARDS / 8).expect("small")];
+    for (shard, mut ids) in shards {
+        present[usize::from(shard / 8)] |= 1 << (shard % 8);
+        // In the order of the log, so that the same segment always has the same entries.
+        ids.sort_unstable_by_key(|(_, index)| *index);
+        let bytes = |(short, index): (u64, u32)| [&short.to_le_bytes()[..], &index.to_le_bytes()].concat();
+        let entry = ids.into_iter().flat_map(bytes).collect();
+        put(&segment_key(b'c', map.first, &shard.to_be_bytes()), entry)?;
+    }
+    Ok(present)
+}
+
+impl SledIndex {
+    /// Holds what is there of a segment against what belongs there; answers how many entries that is.
+    pub(crate) fn compare(&self, map: &SegmentMap, global: Hash) -> Result<usize, IndexError> {
+        guarded(|| {
+            let mut count = 0;
+            let mut same = |key: &[u8], value: Vec<u8>| {
+                count += 1;
+                let there = self.tree.get(key).map_err(|error| IndexError(error.to_string()))?;
+                match there {
+                    None => Err(IndexError(format!("an entry of segment {} is missing", map.first))),
+                    // Entries of an older program stand in another order and say the same.
+                    Some(there) if key[0] == b'c' && is_permutation(key, &there, &value) => Ok(()),
+                    Some(there) if there[..] == sealed(key, value)[..] => Ok(()),
+                    Some(_) => {
+                        Err(IndexError(format!("an entry of segment {} says something else", map.first)))
+                    }
+                }
+            };
+            let (_, mark) = put_segment(map, global, &mut same)?;
+            same(&segment_key(b'w', map.first, &[]), mark.write())?;
+            Ok(count)
+        })
     }
 
-    fn flush(&mut self) -> Result<(), IndexError> {
-        self.count = 0;
-        let batch = std::mem::take(&mut self.batch);
-        self.tree.apply_batch(batch).map_err(|error| IndexError(error.to_string()))
+    /// How many entries there are in all.
+    pub(crate) fn len(&self) -> Result<usize, IndexError> {
+        guarded(|| Ok(self.tree.len()))
     }
+}
 
-    fn put_stream(
-        &mut self,
-        segment: Position,
-        stream: &StreamId,
-        places: &StreamPlaces,
-    ) -> Result<u64, IndexError> {
-        let prefix = stream_prefix(stream);
-        let mut sum = 0u64;
-        for (offsets, number) in places.offsets.chunks(ENTRY_OFFSETS_MAX).zip(0u64..) {
-            let first = places.first.0 + number * ENTRY_OFFSETS_MAX as u64;
-            let key = [prefix.as_slice(), &first.to_be_bytes()].concat();
-            let value = StreamEntry::write(segment, places.last_hash, offsets);
-            sum = sum.wrapping_add(weight(&key, &value));
-            self.put(&key, value)?;
-        }
-        Ok(sum)
-    }
-
-    fn put_commands(&mut self, map: &SegmentMap) -> Result<Vec<u8>, IndexError> {
-        let mut shards = BTreeMap::<u16, Vec<u8>>::new();
-        for (id, run) in &map.commands {
-            let (short, shard) = short_id(*id);
-            let entry = shards.entry(shard).or_default();
-            entry.extend_from_slice(&short.to_le_bytes());
-            entry.extend_from_slice(&run.index.to_le_bytes());
-        }
-        let mut present = vec![0; usize::try_from(SHARDS / 8).expect("small")];
-        for (shard, entry) in shards {
-            present[usize::from(shard / 8)] |= 1 << (shard % 8);
-            self.put(&segment_key(b'c', map.first, &shard.to_be_bytes()), entry)?;
-        }
-        Ok(present)
-    }
-
-    fn put_chunks(&mut self, kind: u8, segment: Position, bytes: &[u8]) -> Result<(), IndexError> {
-        for (chunk, number) in bytes.chunks(CHUNK_BYTES).zip(0u32..) {
-            self.put(&segment_key(kind, segment, &number.to_be_bytes()), chunk.to_vec())?;
-        }
-        Ok(())
-    }
+/// Whether a `c` entry holds these ids in any order, under a good checksum.
+fn is_permutation(key: &[u8], there: &[u8], wanted: &[u8]) -> bool {
+    let sorted = |entry: &[u8]| {
+        let mut ids: Vec<[u8; 12]> = entry.as_chunks::<12>().0.to_vec();
+        ids.sort_unstable();
+        ids
+    };
+    checked(key, there).is_ok_and(|there| there.len() == wanted.len() && sorted(there) == sorted(wanted))
 }
 
 impl Index for SledIndex {
@@ -298,26 +334,23 @@ impl Index for SledIndex {
 
     fn add(&self, map: &SegmentMap, global: Hash) -> Result<Filter, IndexError> {
         guarded(|| {
-            let mut entries = Entries { tree: &self.tree, batch: sled::Batch::default(), count: 0 };
-            let mut streams = 0u64;
-            for (stream, places) in &map.streams {
-                streams = streams.wrapping_add(entries.put_stream(map.first, stream, places)?);
-            }
-            let near: Vec<u8> =
-                map.offsets.iter().step_by(NEAR_EVENTS).flat_map(|offset| offset.to_le_bytes()).collect();
-            entries.put(&segment_key(b'p', map.first, &[]), near)?;
-            let shards = entries.put_commands(map)?;
-            let filter = Filter::of(map.commands.keys());
-            let filter_bytes = filter.to_bytes();
-            entries.put_chunks(b'f', map.first, &filter_bytes)?;
-            let filter_bytes = filter_bytes.len() as u64;
-            entries.flush()?;
+            let mut batch = sled::Batch::default();
+            let mut keys = 0;
+            let (filter, mark) = put_segment(map, global, &mut |key, value| {
+                batch.insert(key, sealed(key, value));
+                keys += 1;
+                if keys % BATCH_KEYS_MAX > 0 {
+                    return Ok(());
+                }
+                let full = std::mem::take(&mut batch);
+                self.tree.apply_batch(full).map_err(|error| IndexError(error.to_string()))
+            })?;
+            self.tree.apply_batch(batch).map_err(|error| IndexError(error.to_string()))?;
             // The mark comes last and after a flush: a crash leaves the segment unmarked, and it is put in again.
             self.tree.flush().map_err(|error| IndexError(error.to_string()))?;
-            let mark = Mark { first: map.first, last: map.last(), global };
-            let mark = FullMark { mark, streams, filter_bytes, shards };
-            entries.put(&segment_key(b'w', map.first, &[]), mark.write())?;
-            entries.flush()?;
+            let key = segment_key(b'w', map.first, &[]);
+            let mark = sealed(&key, mark.write());
+            self.tree.insert(key, mark).map_err(|error| IndexError(error.to_string()))?;
             Ok(filter)
         })
     }

@@ -6,8 +6,10 @@
 use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
 
 use crate::{
+    codec::Envelope,
     log::{EVENT_BYTES_MAX, Hash},
     number::Position,
+    stream::StreamId,
 };
 
 /// The size of a file header.
@@ -330,6 +332,19 @@ impl FrameReader {
         let offset = self.offset;
         self.offset += whole as u64;
         Ok(Next::Frame(Frame { kind, offset, raw }))
+    }
+
+    /// Whose event the broken frame here claims to hold, if it still says that it is the one at `position`.
+    pub(crate) fn claimed_stream(&mut self, position: Position) -> io::Result<Option<StreamId>> {
+        let Some(at) = self.fill(FRAME_HEADER_BYTES)? else { return Ok(None) };
+        let length = u32_at(&self.buffer[at..], 4) as usize;
+        if !(HASH_BYTES..=BODY_BYTES_MAX).contains(&length) {
+            return Ok(None);
+        }
+        let Some(at) = self.fill(FRAME_HEADER_BYTES + length)? else { return Ok(None) };
+        let envelope = &self.buffer[at + FRAME_HEADER_BYTES..at + FRAME_HEADER_BYTES + length - HASH_BYTES];
+        let envelope = Envelope::read(envelope).ok().filter(|envelope| envelope.position == position);
+        Ok(envelope.and_then(|envelope| StreamId::from_bytes(envelope.stream).ok()))
     }
 
     /// Makes `count` bytes from the current offset on available, and says where in the buffer; `None` if the limit

@@ -29,7 +29,7 @@ use super::{
 };
 
 /// The folder's index.
-const INDEX_FOLDER: &str = "index";
+pub(crate) const INDEX_FOLDER: &str = "index";
 
 /// A sealed segment and what its footer says.
 pub(crate) struct SealedFile {
@@ -201,7 +201,7 @@ fn lost_its_end(folder: &Path, mark: Mark) -> OpenError {
     OpenError::Damaged { file: path, offset, what }
 }
 
-fn walk_sealed(path: &Path, sealed: &SealedFile, heads: &mut Heads) -> Result<Scan, OpenError> {
+pub(crate) fn walk_sealed(path: &Path, sealed: &SealedFile, heads: &mut Heads) -> Result<Scan, OpenError> {
     let file = Arc::new(File::open(path).map_err(io_error(path))?);
     let length = file.metadata().map_err(io_error(path))?.len();
     let scan = scan(&file, length, sealed.start, heads).map_err(scan_error(path))?;

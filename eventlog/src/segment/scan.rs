@@ -36,13 +36,6 @@ pub(crate) struct Scan {
     pub(crate) end: End,
 }
 
-impl Scan {
-    /// Where the next segment, or the next batch, goes on.
-    pub(crate) fn next_start(&self) -> Start {
-        Start { first: self.map.last().next(), global: self.global }
-    }
-}
-
 /// How a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {

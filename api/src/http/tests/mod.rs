@@ -71,9 +71,16 @@ impl Server {
         let stopping = CancellationToken::new();
         tokio::spawn(projector.run(stopping.clone()));
         let metrics = PrometheusBuilder::new().build_recorder().handle();
-        let (views, state_spaces) = (store.views(), spaces.clone());
-        let state =
-            AppState { spaces: state_spaces, views, log, config, metrics, stopping: stopping.clone() };
+        let (views, spaces_of_state, stops) = (store.views(), spaces.clone(), stopping.clone());
+        let state = AppState {
+            spaces: spaces_of_state,
+            views,
+            log,
+            config,
+            metrics,
+            stopping: stops,
+            checkpoints: None,
+        };
         let operator = first_token(&spaces).await;
         let stop = stopping.clone().drop_guard();
         Self { router: router(state.clone()), state, spaces, operator, stopping, _stop: stop, dir }

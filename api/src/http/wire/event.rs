@@ -262,6 +262,15 @@ fn of_workspace(event: &WorkspaceEvent, stream: &StreamId) -> Value {
 fn of_server(event: &ServerEvent) -> Value {
     match event {
         ServerEvent::Booted { boot, version } => json!({ "boot_id": boot, "version": version }),
+        ServerEvent::Repaired { boot, damage, file, offset, first_lost, last_lost, kept } => json!({
+            "boot_id": boot,
+            "damage": damage,
+            "file": file,
+            "offset": offset,
+            "first_lost": first_lost,
+            "last_lost": last_lost,
+            "kept": kept,
+        }),
         ServerEvent::DrainStarted { boot } | ServerEvent::Stopped { boot } => json!({ "boot_id": boot }),
     }
 }
