@@ -64,7 +64,7 @@ const WAYS: [(&str, &str); 17] = [
     ),
     (
         "form",
-        "let n = add('form'); n.method = 'post'; n.action = '{}'; n.target = 'form'; add('iframe').name = 'form'; n.submit(); done('failed')",
+        "let n = add('form'); n.method = 'post'; n.action = '{}'; n.target = 'form'; let f = document.createElement('iframe'); f.name = 'form'; document.body.append(f); n.submit(); done('failed')",
     ),
     (
         "worker",
@@ -169,7 +169,11 @@ async fn c08_no_way_of_a_page_leads_inside_and_each_fails_at_once_and_is_recorde
     let (_server, space) = scene(&pages).await;
     for (number, (way, trap)) in traps.iter().enumerate() {
         space
-            .complete(&format!("n{number}"), "navigate", json!({ "url": pages.url(&format!("/{way}")) }))
+            .complete(
+                &format!("n{number}"),
+                "navigate",
+                json!({ "tab": "t1", "url": pages.url(&format!("/{way}")) }),
+            )
             .await;
         if *way == "popup" {
             click_link(&space, "popup").await;
@@ -245,10 +249,14 @@ async fn c08_a_navigation_inside_is_refused_with_its_rule_however_it_is_begun_an
     }
     trap.is_empty("a navigation");
     // By the page itself: the agent sees that it did not arrive.
-    space.complete("home", "navigate", json!({ "url": pages.url("/") })).await;
+    space.complete("home", "navigate", json!({ "tab": "t1", "url": pages.url("/") })).await;
     click_link(&space, "click").await;
     space
-        .run("moves", "navigate", json!({ "url": pages.url("/moves"), "wait": "domcontentloaded" }))
+        .run(
+            "moves",
+            "navigate",
+            json!({ "tab": "t1", "url": pages.url("/moves"), "wait": "domcontentloaded" }),
+        )
         .await
         .expect(200);
     eventually("it is recorded", || async {

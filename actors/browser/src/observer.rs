@@ -338,18 +338,19 @@ fn refusal(tab: &mut Tab, id: TabId, is_main: bool, address: &str) -> Option<Not
 fn prepare(session: &Session) {
     session.post(&EnableParams::default());
     session.post(&SetLifecycleEventsEnabledParams::new(true));
-    session.post(&auto_attach("iframe"));
+    // A worker is held like a frame, whatever the filter says of it; so it is attached to, and let go.
+    session.post(&auto_attach(&["iframe", "worker"]));
 }
 
-/// Attach to targets of `kind` by itself, and hold each until it is prepared.
-pub(crate) fn auto_attach(kind: &str) -> SetAutoAttachParams {
-    let wanted = FilterEntry { exclude: Some(false), r#type: Some(kind.into()) };
+/// Attach to targets of these kinds by itself, and hold each until it is prepared.
+pub(crate) fn auto_attach(kinds: &[&str]) -> SetAutoAttachParams {
+    let wanted = kinds.iter().map(|kind| FilterEntry { exclude: Some(false), r#type: Some((*kind).into()) });
     let rest = FilterEntry { exclude: Some(true), r#type: None };
     SetAutoAttachParams {
         auto_attach: true,
         wait_for_debugger_on_start: true,
         flatten: Some(true),
-        filter: Some(TargetFilter::new(vec![wanted, rest])),
+        filter: Some(TargetFilter::new(wanted.chain([rest]).collect::<Vec<_>>())),
     }
 }
 
