@@ -50,6 +50,9 @@ pub struct ChromiumConfig {
     pub uid_count: u32,
     /// Whether Chromium may run without its own sandbox. Default no (C18).
     pub allow_no_sandbox: bool,
+    /// Whether Chromium may run without a network namespace of its own, kept to the wall by its command line only.
+    /// Default no.
+    pub allow_no_network_namespace: bool,
     /// The most bytes of one artifact. Default 32 MiB.
     pub artifact_bytes_max: u64,
     /// The most bytes of all artifacts of one Space. Default 512 MiB.
@@ -85,6 +88,7 @@ impl Default for ChromiumConfig {
             uid_first: 40_000,
             uid_count: 10_000,
             allow_no_sandbox: false,
+            allow_no_network_namespace: false,
             artifact_bytes_max: 32 << 20,
             space_artifact_bytes_max: 512 << 20,
         }

@@ -126,7 +126,8 @@ impl Runtime for MortalRuntime {
     }
     fn notices(&self) -> BoxStream<'static, Notice> {
         let rules = if self.generation.0 == 1 { ["first", "second"] } else { ["slow", "never"] };
-        let notice = |rule: &str| Notice::Blocked { rule: rule.to_owned(), target: Redacted::own("x") };
+        let notice =
+            |rule: &str| Notice::Blocked { rule: rule.to_owned(), target: Redacted::own("x"), count: None };
         stream::iter(rules.map(notice)).boxed()
     }
     async fn stop(&self) {

@@ -62,6 +62,8 @@ pub struct Config {
     pub allow_scripted_runtime: bool,
     /// Allows browsers without Chromium's own sandbox, where the kernel offers no user namespaces. Default false.
     pub allow_no_sandbox: bool,
+    /// Allows browsers without a network namespace of their own, where the kernel offers none. Default false.
+    pub allow_no_network_namespace: bool,
     /// Seconds after its last use until a Space is closed, where the create names none. Default 1800, range 10–86400.
     pub idle_timeout_seconds: u64,
     /// Seconds that running tasks get to finish when the server stops. Default 30, range 0–600.
@@ -102,6 +104,7 @@ impl Default for Config {
             allow_trusted_bundle: false,
             allow_scripted_runtime: false,
             allow_no_sandbox: false,
+            allow_no_network_namespace: false,
             idle_timeout_seconds: 1_800,
             drain_seconds: 30,
             free_space_min_mib: 256,
@@ -162,6 +165,10 @@ pub struct ServeFlags {
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_no_sandbox: Option<bool>,
+    /// Allow browsers that only their command line keeps to their proxy, where the kernel offers no namespaces
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_no_network_namespace: Option<bool>,
     /// Seconds that running tasks get to finish when the server stops [default: 30]
     #[arg(long, value_name = "SECONDS")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -268,6 +275,7 @@ impl Config {
             executable: self.chromium.clone(),
             uid_first: self.browser_uid_base,
             allow_no_sandbox: self.allow_no_sandbox,
+            allow_no_network_namespace: self.allow_no_network_namespace,
             ..Default::default()
         };
         actors::Config {

@@ -155,8 +155,9 @@ codes! {
     ElementNotActionable = "element_not_actionable", TASK, true, No;
     /// The page could not be loaded.
     NavigationFailed = "navigation_failed", TASK, true, Perhaps;
-    /// The address is not http, https or about:blank; it was not opened. No network policy is enforced yet.
-    BlockedByPolicy = "blocked_by_policy", TASK, false, No;
+    /// The address is not http, https or about:blank, or the network policy of the browser's instance does not let it
+    /// through, be it the address itself or one that it leads to. The details name the rule (docs/architecture.md).
+    BlockedByPolicy = "blocked_by_policy", TASK, false, Perhaps;
     /// A dialog is open on the page; answer it with the capability `dialog` first.
     DialogOpen = "dialog_open", TASK, false, No;
     /// The tab is gone. The details list the tabs that exist.

@@ -21,6 +21,7 @@ pub struct Page {
     headers: Vec<(String, String)>,
     body: Vec<u8>,
     silent: bool,
+    redirects: bool,
 }
 
 impl Page {
@@ -29,7 +30,20 @@ impl Page {
     pub fn html(body: impl Into<String>) -> Self {
         let body = format!("<!doctype html><meta charset=utf-8>{}", body.into()).into_bytes();
         let headers = vec![("content-type".to_owned(), "text/html; charset=utf-8".to_owned())];
-        Self { status: "200 OK", headers, body, silent: false }
+        Self { status: "200 OK", headers, body, silent: false, redirects: false }
+    }
+
+    /// A script, for a worker.
+    #[must_use]
+    pub fn script(body: impl Into<String>) -> Self {
+        let headers = vec![("content-type".to_owned(), "text/javascript".to_owned())];
+        Self { status: "200 OK", headers, body: body.into().into_bytes(), ..Self::html("") }
+    }
+
+    /// A redirect to the address that is the query.
+    #[must_use]
+    pub fn redirect_to_query() -> Self {
+        Self { redirects: true, ..Self::html("").status("302 Found") }
     }
 
     /// Another status than 200.
@@ -77,10 +91,17 @@ impl Pages {
     /// # Panics
     /// When no loopback port is free.
     pub async fn serve<const N: usize>(pages: [(&str, Page); N]) -> Self {
+        Self::serve_all(pages.into_iter().map(|(path, page)| (path.to_owned(), page)).collect()).await
+    }
+
+    /// As [`serve`](Self::serve), for pages that are made.
+    ///
+    /// # Panics
+    /// When no loopback port is free.
+    pub async fn serve_all(pages: Vec<(String, Page)>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a loopback port is free");
         let address = listener.local_addr().expect("a listener has an address");
-        let pages: HashMap<String, Page> =
-            pages.into_iter().map(|(path, page)| (path.to_owned(), page)).collect();
+        let pages: HashMap<String, Page> = pages.into_iter().collect();
         let (pages, requests) = (Arc::new(pages), Arc::<Mutex<Vec<String>>>::default());
         let seen = Arc::clone(&requests);
         let task = tokio::spawn(async move {
@@ -129,7 +150,12 @@ fn target(head: &str) -> &str {
 
 async fn answer(mut stream: TcpStream, pages: Arc<HashMap<String, Page>>, seen: Arc<Mutex<Vec<String>>>) {
     let Some(head) = read_head(&mut stream).await else { return };
-    let page = target(&head).split('?').next().and_then(|path| pages.get(path)).cloned();
+    let (path, query) = target(&head).split_once('?').unwrap_or((target(&head), ""));
+    let mut page = pages.get(path).cloned();
+    if let Some(page) = page.as_mut().filter(|page| page.redirects) {
+        let address = query.replace("%3A", ":").replace("%2F", "/");
+        page.headers.push(("location".to_owned(), address));
+    }
     seen.lock().unwrap_or_else(PoisonError::into_inner).push(head);
     let page = page.unwrap_or_else(|| Page::html("nothing here").status("404 Not Found"));
     if page.silent {

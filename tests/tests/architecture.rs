@@ -9,10 +9,11 @@ use std::{
 const FILE_LINES_MAX: usize = 500;
 
 /// Which of our crates each of our crates may use. Nothing points back; actors and projections do not know each other.
-const ARROWS: [(&str, &str, &[&str]); 5] = [
+const ARROWS: [(&str, &str, &[&str]); 6] = [
     ("eventlog", "eventlog", &[]),
     ("browser", "actors/browser", &[]),
-    ("actors", "actors", &["eventlog", "browser"]),
+    ("egress", "actors/egress", &[]),
+    ("actors", "actors", &["eventlog", "browser", "egress"]),
     ("projections", "projections", &["eventlog"]),
     ("api", "api", &["eventlog", "actors", "projections"]),
 ];

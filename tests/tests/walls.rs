@@ -1,6 +1,6 @@
 //! The walls around a Space's browser, seen from outside (C5, C9, C17, C18).
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use browserspace_tests::{Page, Pages, Server, ServerOptions, Space, SpaceRequest, eventually};
 use serde_json::json;
@@ -102,4 +102,144 @@ async fn c17_a_closed_space_leaves_no_process_and_no_profile() {
     space.becomes("closed").await;
     server.no_browser_left().await;
     eventually("the profile is gone", || async { (profiles() == 0).then_some(()) }).await;
+}
+
+/// The network that a process is in.
+fn network(pid: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/ns/net")).ok()
+}
+
+/// The lines of a table of a process's network, without its head; none where it has gone meanwhile.
+fn table(pid: u32, name: &str, head: usize) -> Vec<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default();
+    text.lines().skip(head).map(str::to_owned).collect()
+}
+
+/// Sockets that a process holds in networks that are not its own.
+fn foreign_sockets(pid: u32) -> BTreeSet<String> {
+    let tables = ["tcp", "tcp6", "udp", "udp6", "unix", "netlink", "packet", "raw", "raw6"];
+    let known: BTreeSet<String> = tables
+        .iter()
+        .flat_map(|name| table(pid, name, 0))
+        .flat_map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    sockets(pid).difference(&known).cloned().collect()
+}
+
+/// Processes, of whoever, in one of these networks.
+fn inhabitants(networks: &BTreeSet<PathBuf>) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").expect("it is there").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| network(*pid).is_some_and(|of| networks.contains(&of))).collect()
+}
+
+#[tokio::test]
+async fn c08_the_network_of_a_browser_has_one_listener_and_nothing_else_and_is_nobody_elses() {
+    let pages = Pages::serve([("/", Page::html("<title>T</title>"))]).await;
+    let (server, space) = scene(&pages).await;
+    let other = server.operator().chromium_instance(&["default"], &[]).await;
+    let other = server.operator().open(&SpaceRequest::new("default", &other)).await;
+    space.complete("r1", "navigate", json!({ "url": pages.url("/") })).await;
+    other.complete("r1", "navigate", json!({ "url": "about:blank" })).await;
+    let machine = network(std::process::id()).expect("we have one");
+    let mut of_main = BTreeSet::new();
+    let browsers = server.browsers();
+    assert!(browsers.len() >= 2);
+    for pid in browsers {
+        let Some(own) = network(pid) else { continue };
+        assert_ne!(own, machine, "it is not the machine's");
+        let interfaces = table(pid, "dev", 2);
+        assert!(interfaces.iter().all(|line| line.trim().starts_with("lo:")), "{interfaces:?}");
+        assert_eq!(table(pid, "route", 1), Vec::<String>::new(), "no way out");
+        let listening: Vec<String> = [table(pid, "tcp", 1), table(pid, "tcp6", 1)].concat();
+        let listening: Vec<&str> = listening
+            .iter()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>())
+            .filter(|fields| fields.get(3) == Some(&"0A"))
+            .filter_map(|fields| fields.get(1).copied())
+            .collect();
+        // Renderers are in networks of Chromium's own, in which there is nothing at all.
+        assert!(
+            matches!(listening[..], [] | ["0100007F:0C38"]),
+            "127.0.0.1:3128 and no other: {listening:?}"
+        );
+        if !listening.is_empty() {
+            of_main.insert(own);
+        }
+    }
+    assert_eq!(of_main.len(), 2, "each Space has its own");
+    assert!(!foreign_sockets(server.pid()).is_empty(), "the listeners are the server's");
+}
+
+#[tokio::test]
+async fn c17_a_wall_leaves_no_socket_and_no_network_after_a_close_and_after_a_kill() {
+    let pages = Pages::serve([("/", Page::html("<title>T</title>"))]).await;
+    let (mut server, space) = scene(&pages).await;
+    let networks = |server: &Server| -> BTreeSet<PathBuf> {
+        let own = network(std::process::id());
+        server.browsers().into_iter().filter_map(network).filter(|of| Some(of) != own.as_ref()).collect()
+    };
+    space.complete("r1", "navigate", json!({ "url": pages.url("/") })).await;
+    let before = networks(&server);
+    assert!(!before.is_empty());
+    server.kill9();
+    server.again();
+    space.becomes("idle").await;
+    space.complete("r2", "navigate", json!({ "url": pages.url("/") })).await;
+    eventually("the networks of the dead server's browsers are gone", || async {
+        inhabitants(&before).is_empty().then_some(())
+    })
+    .await;
+    let after = networks(&server);
+    assert!(after.is_disjoint(&before) && !foreign_sockets(server.pid()).is_empty());
+    space.close().await.expect(200);
+    space.becomes("closed").await;
+    eventually("nothing is left", || async {
+        (inhabitants(&after).is_empty() && foreign_sockets(server.pid()).is_empty()).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn c09_frames_show_inline_documents_only_where_the_policy_says_so_and_nothing_else_is_started() {
+    let page = "<title>F</title><p>outer</p><iframe src='data:text/html,inner-of-data'></iframe><script>
+        const blob = new Blob(['inner-of-blob'], { type: 'text/html' });
+        document.body.appendChild(document.createElement('iframe')).src = URL.createObjectURL(blob);
+        for (const address of ['mailto:a@a.example', 'web+x:y', 'filesystem:http://x/temporary/a', 'file:///etc/passwd'])
+            document.body.appendChild(document.createElement('iframe')).src = address;
+        navigator.registerProtocolHandler?.('web+x', location.origin + '/handled?%s');
+        </script><a href='web+x:z'>Custom</a>";
+    let pages = Pages::serve([("/", Page::html(page))]).await;
+    let server = Server::start(ServerOptions::default());
+    let operator = server.operator();
+    for (allow, shown) in
+        [(vec![pages.host()], false), (vec![pages.host(), "data:".into(), "blob:".into()], true)]
+    {
+        let instance = operator.chromium_instance(&["default"], &allow).await;
+        let space = operator.open(&SpaceRequest::new("default", &instance)).await;
+        space.complete("1", "navigate", json!({ "url": pages.url("/") })).await;
+        let snapshot = space.complete("2", "snapshot", json!({ "full": true })).await;
+        let text = snapshot["text"].as_str().expect("a text").to_owned();
+        for inner in ["inner-of-data", "inner-of-blob"] {
+            assert_eq!(text.contains(inner), shown, "{inner}: {text}");
+        }
+        assert!(text.contains("outer") && !text.contains("root:"), "{text}");
+        let line = text.lines().find(|line| line.contains("Custom")).expect("the link is there");
+        let link = line.split_whitespace().find(|word| word.starts_with('e')).expect("a ref");
+        space.run("3", "click", json!({ "ref": link })).await.expect(200);
+        let stays = space.complete("4", "get_url", json!({})).await;
+        assert_eq!(stays["url"], pages.url("/"), "no handler takes it");
+        if !shown {
+            eventually("it is recorded", || async {
+                let events = space.events().await;
+                let is_it = |event: &&serde_json::Value| {
+                    event["kind"] == "blocked" && event["payload"]["rule"] == "scheme"
+                };
+                events.iter().find(is_it).map(|_| ())
+            })
+            .await;
+        }
+        space.close().await.expect(200);
+    }
+    assert_eq!(pages.hits("/handled"), 0);
 }

@@ -108,7 +108,7 @@ pub(crate) struct Act<'a> {
     pub(crate) deadline: Instant,
     pub(crate) before: Before,
     cancel: CancellationToken,
-    began: Instant,
+    pub(crate) began: Instant,
     sent: AtomicU8,
 }
 
@@ -178,7 +178,7 @@ fn may_begin(id: TabId, tab: &Tab, needs: Needs) -> Result<(), Error> {
         return Err(Error::TabCrashed { tab: id, sent: false });
     }
     if tab.main_frame().is_some_and(|frame| !policy::may_show(&frame.url)) {
-        return Err(Error::BlockedByPolicy { rule: "scheme" });
+        return Err(Error::BlockedByPolicy { rule: "scheme", sent: false });
     }
     Ok(())
 }
@@ -290,7 +290,7 @@ impl Act<'_> {
         match self.run(work).await {
             // Events come before later answers: what was shown while this was read is known by now.
             Ran::Finished(Ok(_)) if self.has_shown_refused() => {
-                Err(Error::BlockedByPolicy { rule: "scheme" })
+                Err(Error::BlockedByPolicy { rule: "scheme", sent: false })
             }
             Ran::Finished(Ok(result)) => Ok(result),
             Ran::Finished(Err(error)) => Err(self.failed(error).await),

@@ -1,8 +1,9 @@
 //! One running browser: the door of this crate.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chromiumoxide_cdp::cdp::browser_protocol::browser::{
@@ -17,6 +18,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::connection::{CallError, Connection, Gone};
+use crate::gate::Gate;
 use crate::launch::{self, Exit, LaunchError, LaunchSpec, Process};
 use crate::notice::Notice;
 use crate::observer::{Observer, auto_attach};
@@ -43,6 +45,8 @@ pub struct Browser {
     /// The last long text of each tab, for cursors.
     pub(crate) kept: Mutex<HashMap<TabId, Kept>>,
     pub(crate) secrets: Mutex<Secrets>,
+    /// Who knows why an address was not reached.
+    pub(crate) gate: OnceLock<Arc<dyn Gate>>,
     version: String,
     sandbox: bool,
     stopping: AtomicBool,
@@ -63,6 +67,7 @@ impl Browser {
     async fn attempt(spec: &LaunchSpec, sandbox: bool) -> Result<Self, LaunchError> {
         let (process, stream) = launch::start(spec, sandbox)?;
         let hub = Hub::new();
+        hub.state().inline_frames.clone_from(&spec.inline_frames);
         let connection = Connection::new(stream, Observer { hub: hub.clone(), viewport: spec.viewport });
         let root = Session::browser(connection.clone());
         let mut browser = Self {
@@ -73,6 +78,7 @@ impl Browser {
             worlds: Mutex::default(),
             kept: Mutex::default(),
             secrets: Mutex::default(),
+            gate: OnceLock::new(),
             version: String::new(),
             sandbox,
             stopping: AtomicBool::new(false),
@@ -93,7 +99,7 @@ impl Browser {
     async fn set_up(&mut self, deadline: Instant) -> Result<(), CallError> {
         let root = self.root.clone();
         self.version = root.call(&GetVersionParams::default(), deadline).await?.product;
-        let attach = auto_attach("page");
+        let attach = auto_attach(&["page"]);
         let discover = SetDiscoverTargetsParams { discover: true, filter: attach.filter.clone() };
         root.call(&discover, deadline).await?;
         root.call(&attach, deadline).await?;
@@ -156,6 +162,18 @@ impl Browser {
     /// Who the main process is, for a later [`crate::end_orphan`].
     pub fn identity(&self) -> &ProcessIdentity {
         &self.process.identity
+    }
+
+    /// The listener in the network of a browser that is [`crate::Network::Secluded`]; once. Until it is served as a
+    /// proxy, the browser's requests wait.
+    pub fn take_door(&self) -> Option<TcpListener> {
+        self.process.door.lock().take()
+    }
+
+    /// Names who knows why an address was not reached; the first one counts.
+    pub fn watch_gate(&self, gate: Arc<dyn Gate>) {
+        // A second one is not expected, and knows no better.
+        let _ = self.gate.set(gate);
     }
 
     /// Turns to `Some` once the browser has ended.

@@ -78,6 +78,8 @@ pub enum Error {
     BlockedByPolicy {
         /// The rule that blocks.
         rule: &'static str,
+        /// Whether another address had been asked before, or the page was left for it.
+        sent: bool,
     },
     /// The tab is gone; choose another.
     #[error("the tab is closed; name one of those in the details, or open one with tab_new")]
@@ -148,7 +150,7 @@ fn unready(check: Check, covered_by: Option<&str>) -> String {
 fn allowed(rule: &str) -> &'static str {
     match rule {
         "scheme" => ": only http, https and about:blank may be opened",
-        _ => "",
+        _ => "; the network policy of the browser's instance does not let it through",
     }
 }
 
@@ -209,6 +211,7 @@ impl Error {
             | Self::TaskTimeout { sent }
             | Self::Cancelled { sent }
             | Self::RuntimeCrashed { sent }
+            | Self::BlockedByPolicy { sent, .. }
             | Self::Internal { sent, .. } => *sent,
             Self::NavigationFailed { .. } => true,
             Self::InvalidArgs { .. }
@@ -217,7 +220,6 @@ impl Error {
             | Self::StaleRef { .. }
             | Self::ElementNotActionable { .. }
             | Self::DialogOpen { .. }
-            | Self::BlockedByPolicy { .. }
             | Self::RuntimeStopped
             | Self::ResultTooLarge => false,
         }
@@ -234,7 +236,7 @@ impl Error {
             }
             Self::DialogOpen { tab, dialog } => Some(json!({ "tab": tab, "dialog": dialog })),
             Self::NavigationFailed { reason } => Some(json!({ "reason": reason })),
-            Self::BlockedByPolicy { rule } => Some(json!({ "rule": rule })),
+            Self::BlockedByPolicy { rule, .. } => Some(json!({ "rule": rule })),
             Self::TabClosed { tab, tabs, .. } => Some(json!({ "tab": tab, "tabs": tabs })),
             Self::TabCrashed { tab, .. } => Some(json!({ "tab": tab })),
             // The same shape as that of args which do not fit the schema.
@@ -257,6 +259,7 @@ impl Error {
             | Self::TaskTimeout { sent }
             | Self::Cancelled { sent }
             | Self::RuntimeCrashed { sent }
+            | Self::BlockedByPolicy { sent, .. }
             | Self::Internal { sent, .. } => *sent |= was_sent,
             _ => {}
         }
@@ -308,7 +311,7 @@ mod tests {
             unready(Check::ReceivesEvents, Some("dialog \"Cookies\"")),
             Error::DialogOpen { tab, dialog },
             Error::NavigationFailed { reason: "net::ERR_CONNECTION_REFUSED".to_owned() },
-            Error::BlockedByPolicy { rule: "scheme" },
+            Error::BlockedByPolicy { rule: "scheme", sent: false },
             Error::TabClosed { tab: Some(tab), tabs: Vec::new(), sent },
             Error::TabCrashed { tab, sent },
             Error::TaskTimeout { sent },

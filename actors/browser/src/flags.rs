@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 
-use crate::launch::LaunchSpec;
+use crate::launch::{LaunchSpec, Network};
+use crate::namespace;
 
 /// Always given: the debugging pipe, and silence towards the network.
 const ALWAYS: [&str; 28] = [
@@ -39,13 +40,20 @@ const ALWAYS: [&str; 28] = [
     "--disable-renderer-backgrounding",
 ];
 
+/// Given with a proxy: loopback and the link are no exceptions, and the browser asks no name server.
+const PROXIED: [&str; 3] = [
+    "--proxy-bypass-list=<-loopback>",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+    "--dns-prefetch-disable",
+];
+
 /// Parts of the browser that call home, that put windows of their own over a page, or that let a page's timers wait
 /// for the next picture after each input: nobody watches, and an agent waits for what the page does.
 const DISABLED_FEATURES: &str = "--disable-features=Translate,MediaRouter,DialMediaRouteProvider,\
      OptimizationHints,OptimizationGuideModelDownloading,AutofillServerCommunication,\
      CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,\
      SafeBrowsingEnhancedProtection,HttpsUpgrades,GlobalMediaControls,PaintHolding,DestroyProfileOnBrowserClose,\
-     DeferRendererTasksAfterInput";
+     DeferRendererTasksAfterInput,AsyncDns,DnsOverHttps,DnsOverHttpsUpgrade,WebTransport";
 
 pub(crate) fn arguments(spec: &LaunchSpec, sandbox: bool) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = ALWAYS.iter().map(OsString::from).collect();
@@ -61,10 +69,14 @@ pub(crate) fn arguments(spec: &LaunchSpec, sandbox: bool) -> Vec<OsString> {
     if !sandbox {
         arguments.push("--no-sandbox".into());
     }
-    if let Some(proxy) = &spec.proxy {
-        arguments.push(format!("--proxy-server={proxy}").into());
-        // Loopback is no exception.
-        arguments.push("--proxy-bypass-list=<-loopback>".into());
+    let port = match spec.network {
+        Network::Machine => None,
+        Network::Proxy(port) => Some(port),
+        Network::Secluded => Some(namespace::PORT),
+    };
+    if let Some(port) = port {
+        arguments.push(format!("--proxy-server=http://127.0.0.1:{port}").into());
+        arguments.extend(PROXIED.map(OsString::from));
     }
     arguments.extend(spec.arguments.iter().map(OsString::from));
     arguments
@@ -81,5 +93,17 @@ mod tests {
         assert!(text.contains("--remote-debugging-pipe"));
         assert!(!text.contains("--remote-debugging-port"));
         assert!(!text.contains("no-sandbox"));
+    }
+
+    #[test]
+    fn c08_behind_a_proxy_loopback_is_no_exception_and_no_name_server_is_asked() {
+        for (network, port) in [(Network::Proxy(4000), 4000), (Network::Secluded, namespace::PORT)] {
+            let spec = LaunchSpec { network, ..LaunchSpec::new("/p", None) };
+            let text = arguments(&spec, true).join(OsString::from(" ").as_os_str());
+            let text = text.to_string_lossy();
+            assert!(text.contains(&format!("--proxy-server=http://127.0.0.1:{port}")), "{text}");
+            assert!(text.contains("<-loopback>") && text.contains("MAP * ~NOTFOUND"), "{text}");
+            assert!(text.contains("--disable-quic") && text.contains("disable_non_proxied_udp"), "{text}");
+        }
     }
 }

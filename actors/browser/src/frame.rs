@@ -138,10 +138,12 @@ impl Act<'_> {
                 Err(_) => missing = true,
             }
         }
+        let state = self.browser.hub.state();
         frames.retain(|frame: &PageFrame| match frame.parent {
             None => policy::may_show(&frame.url),
-            Some(_) => policy::may_show_inside(&frame.url),
+            Some(_) => policy::may_show_inside(&frame.url, &state.inline_frames),
         });
+        drop(state);
         Ok((frames, missing))
     }
 

@@ -7,6 +7,8 @@
 //! Each start has a profile folder of its own that did not exist before, so there is no stale lock to judge. The
 //! process gets an empty environment, an unprivileged uid, its own session, and one socket: no port is opened.
 
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -22,6 +24,7 @@ use tracing::warn;
 
 use crate::executable::find_executable;
 use crate::flags;
+use crate::namespace::{self, Handover};
 use crate::process::{self, PROFILE_VARIABLE, ProcessIdentity, Tree};
 
 /// Bytes that the path of a profile may have: Chromium keeps a socket below it, and the path of a socket has at most
@@ -30,6 +33,19 @@ pub const PROFILE_PATH_BYTES_MAX: usize = 58;
 
 /// How long ending, reaping and deleting may take after the main process has ended.
 const SWEEP_WAIT: Duration = Duration::from_secs(8);
+
+/// What a browser reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// Whatever its machine reaches.
+    Machine,
+    /// A proxy on this port of the machine's loopback, and nothing besides: as the browser is asked to, which one whose
+    /// own code is taken over need not heed.
+    Proxy(u16),
+    /// A listener of ours and nothing besides: the kernel has nothing else to offer it. [`crate::Browser::take_door`]
+    /// gives the listener, and whoever takes it has to serve it as a proxy.
+    Secluded,
+}
 
 /// How to start one browser.
 #[derive(Debug, Clone)]
@@ -44,8 +60,10 @@ pub struct LaunchSpec {
     pub headless: bool,
     /// Width and height of the page, in CSS pixels.
     pub viewport: (u32, u32),
-    /// The proxy that everything goes through, loopback included, e.g. `http://127.0.0.1:3128`.
-    pub proxy: Option<String>,
+    /// What it reaches.
+    pub network: Network,
+    /// Schemes of documents that a page brings itself (`data`, `blob`) and that its frames may show.
+    pub inline_frames: Vec<String>,
     /// Further command line arguments.
     pub arguments: Vec<String>,
     /// Environment variables, besides the few that are always set.
@@ -57,7 +75,7 @@ pub struct LaunchSpec {
 }
 
 impl LaunchSpec {
-    /// A headless browser with a viewport of 1280 × 800 and the given profile folder and ids.
+    /// A headless browser on the machine's network, with a viewport of 1280 × 800 and the given profile folder and ids.
     pub fn new(profile_dir: impl Into<PathBuf>, uid: Option<(u32, u32)>) -> Self {
         Self {
             executable: None,
@@ -65,7 +83,8 @@ impl LaunchSpec {
             uid,
             headless: true,
             viewport: (1280, 800),
-            proxy: None,
+            network: Network::Machine,
+            inline_frames: Vec::new(),
             arguments: Vec::new(),
             environment: Vec::new(),
             allow_no_sandbox: false,
@@ -101,6 +120,9 @@ pub enum LaunchError {
     /// Offer user namespaces, or set `allow_no_sandbox`.
     #[error("this system offers Chromium no sandbox")]
     NoSandbox,
+    /// Offer network namespaces (as root) or user namespaces, or choose another [`Network`].
+    #[error("this system offers no network namespace")]
+    NoNetworkNamespace(#[source] std::io::Error),
     /// The browser ended before it answered.
     #[error("the browser ended while starting")]
     EndedEarly,
@@ -130,6 +152,8 @@ pub(crate) struct Process {
     swept: watch::Receiver<bool>,
     tree: Arc<Mutex<Tree>>,
     complaint: Arc<Mutex<String>>,
+    /// The listener in its network, until it is taken.
+    pub(crate) door: Mutex<Option<TcpListener>>,
 }
 
 /// Starts the process. The caller speaks over the stream and decides whether the start succeeded.
@@ -211,17 +235,49 @@ fn spawn(
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    if let Some((uid, gid)) = spec.uid {
-        command.uid(uid).gid(gid);
-    }
-    crate::sandbox::wall_off(&mut command, theirs);
-    let child = command.spawn().map_err(LaunchError::Spawn)?;
-    // The child's end of the pipe lives in `command`; end-of-file needs it closed here.
-    drop(command);
-    Ok((watch_over(child, spec, uid)?, ours))
+    let (child, door) = fork(command, spec, theirs)?;
+    Ok((watch_over(child, door, spec, uid)?, ours))
 }
 
-fn watch_over(mut child: Child, spec: &LaunchSpec, uid: u32) -> Result<Process, LaunchError> {
+/// Starts the child behind its walls, and takes what it hands over.
+fn fork(
+    mut command: Command,
+    spec: &LaunchSpec,
+    pipe: OwnedFd,
+) -> Result<(Child, Option<TcpListener>), LaunchError> {
+    let (seclusion, handover) = if spec.network == Network::Secluded {
+        let (seclusion, handover) = namespace::prepare(spec.uid).map_err(LaunchError::Spawn)?;
+        (Some(seclusion), Some(handover))
+    } else {
+        // A secluded child changes its user by itself: what makes its network may need the rights of ours.
+        if let Some((uid, gid)) = spec.uid {
+            command.uid(uid).gid(gid);
+        }
+        (None, None)
+    };
+    crate::sandbox::wall_off(&mut command, pipe, seclusion);
+    let spawned = command.spawn();
+    // The child's end of the pipe lives in `command`; end-of-file needs it closed here.
+    drop(command);
+    match (spawned, handover) {
+        (Ok(child), None) => Ok((child, None)),
+        (Ok(child), Some(handover)) => {
+            let listener = handover.listener().map_err(LaunchError::NoNetworkNamespace)?;
+            Ok((child, Some(listener)))
+        }
+        (Err(error), handover) => Err(match handover.and_then(Handover::failure) {
+            Some(reason) => LaunchError::NoNetworkNamespace(reason),
+            None => LaunchError::Spawn(error),
+        }),
+    }
+}
+
+fn watch_over(
+    mut child: Child,
+    door: Option<TcpListener>,
+    spec: &LaunchSpec,
+    uid: u32,
+) -> Result<Process, LaunchError> {
     let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).ok_or(LaunchError::EndedEarly)?;
     let identity = process::identify(pid, &spec.profile_dir).ok_or(LaunchError::EndedEarly)?;
     let tree = Arc::new(Mutex::new(Tree::new(identity.clone(), uid)));
@@ -232,7 +288,7 @@ fn watch_over(mut child: Child, spec: &LaunchSpec, uid: u32) -> Result<Process, 
     let (exit_out, exit) = watch::channel(None);
     let (swept_out, swept) = watch::channel(false);
     tokio::spawn(await_end(child, tree.clone(), spec.profile_dir.clone(), exit_out, swept_out));
-    Ok(Process { identity, exit, swept, tree, complaint })
+    Ok(Process { identity, exit, swept, tree, complaint, door: Mutex::new(door) })
 }
 
 /// Waits for the main process, then ends and reaps whatever it left, and deletes its profile: no start uses the

@@ -9,7 +9,7 @@
 //!    │
 //! session ── connection ── wire          observer ──► state (tabs, dialogs, frames, refs)
 //!    │                        │
-//! launch · process · sandbox · flags · executable        the process tree
+//! launch · process · sandbox · namespace · flags · executable        the process tree
 //! ```
 //!
 //! What must stay true: no future of this crate outlasts its [`Call`] by more than a few seconds; no input is sent
@@ -26,7 +26,9 @@ mod error;
 mod executable;
 mod flags;
 mod frame;
+mod gate;
 mod launch;
+mod namespace;
 mod notice;
 mod observer;
 mod policy;
@@ -48,7 +50,9 @@ pub use call::Call;
 pub use connection::{CallError, Connection, Event, Gone, Listener};
 pub use error::{Check, Error};
 pub use executable::find_executable;
-pub use launch::{Exit, LaunchError, LaunchSpec, PROFILE_PATH_BYTES_MAX};
+pub use gate::{Gate, Refusal};
+pub use launch::{Exit, LaunchError, LaunchSpec, Network, PROFILE_PATH_BYTES_MAX};
+pub use namespace::try_seclusion;
 pub use notice::Notice;
 pub use probe::{Probe, probe};
 pub use process::{ProcessIdentity, adopt_orphans, end_orphan, leftovers, remove_profile};

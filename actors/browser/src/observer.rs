@@ -282,27 +282,35 @@ impl Observer {
             if is_main {
                 tab.navigations += 1;
                 tab.crashed = false;
+                tab.inline_refused = false;
                 tab.url = cut(&frame.url, TEXT_CHARS_MAX);
             }
-            let refused = (is_main && !policy::may_show(&frame.url))
-                .then(|| Notice::Blocked { tab: id, url: tab.url.clone() });
-            tab.refusals += u64::from(refused.is_some());
+            let may_show = if is_main {
+                policy::may_show(&frame.url)
+            } else {
+                policy::may_show_inside(&frame.url, &state.inline_frames)
+            };
+            let refused = (!may_show).then(|| (frame.id.clone(), refusal(tab, id, is_main, &frame.url)));
+            tab.refusals += u64::from(is_main && refused.is_some());
             let known = FrameState {
                 loader: Some(frame.loader_id),
                 url: frame.url,
                 dom_ready: whole,
                 loaded: whole,
                 idle: whole,
+                unreachable: frame.unreachable_url,
                 restored: whole,
                 ..FrameState::default()
             };
             tab.frames.insert(frame.id, known);
             refused
         });
-        if let Some(notice) = refused {
-            self.hub.notices().tell(notice);
+        if let Some((frame, notice)) = refused {
+            notice.into_iter().for_each(|notice| self.hub.notices().tell(notice));
             let session = Session::attached(connection.clone(), session.into());
-            session.post(&NavigateParams::new("about:blank"));
+            let mut away = NavigateParams::new("about:blank");
+            away.frame_id = Some(frame.to_string().into());
+            session.post(&away);
         }
     }
 
@@ -315,22 +323,34 @@ impl Observer {
     }
 }
 
+/// What is told of an address that is not shown. A page may make frames without end, so of those that it fills itself the
+/// first is told, by its scheme: the rest of the address is the document.
+fn refusal(tab: &mut Tab, id: TabId, is_main: bool, address: &str) -> Option<Notice> {
+    if is_main {
+        return Some(Notice::Blocked { tab: id, url: cut(address, TEXT_CHARS_MAX) });
+    }
+    let scheme = address.split_once(':').map_or("", |(scheme, _)| scheme);
+    let is_first = !std::mem::replace(&mut tab.inline_refused, true);
+    is_first.then(|| Notice::Blocked { tab: id, url: format!("{}:", cut(scheme, TEXT_CHARS_MAX)) })
+}
+
 /// What every page and cross-process frame needs. Only posted, never waited for.
 fn prepare(session: &Session) {
     session.post(&EnableParams::default());
     session.post(&SetLifecycleEventsEnabledParams::new(true));
-    session.post(&auto_attach("iframe"));
+    // A worker is held like a frame, whatever the filter says of it; so it is attached to, and let go.
+    session.post(&auto_attach(&["iframe", "worker"]));
 }
 
-/// Attach to targets of `kind` by itself, and hold each until it is prepared.
-pub(crate) fn auto_attach(kind: &str) -> SetAutoAttachParams {
-    let wanted = FilterEntry { exclude: Some(false), r#type: Some(kind.into()) };
+/// Attach to targets of these kinds by itself, and hold each until it is prepared.
+pub(crate) fn auto_attach(kinds: &[&str]) -> SetAutoAttachParams {
+    let wanted = kinds.iter().map(|kind| FilterEntry { exclude: Some(false), r#type: Some((*kind).into()) });
     let rest = FilterEntry { exclude: Some(true), r#type: None };
     SetAutoAttachParams {
         auto_attach: true,
         wait_for_debugger_on_start: true,
         flatten: Some(true),
-        filter: Some(TargetFilter::new(vec![wanted, rest])),
+        filter: Some(TargetFilter::new(wanted.chain([rest]).collect::<Vec<_>>())),
     }
 }
 

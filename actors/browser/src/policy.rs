@@ -7,6 +7,9 @@ use crate::error::Error;
 /// The longest address, in bytes.
 pub(crate) const URL_BYTES_MAX: usize = 8192;
 
+/// Documents that a page brings itself, so that no proxy sees them.
+const INLINE_SCHEMES: [&str; 2] = ["data", "blob"];
+
 /// Checks an address that an agent wants to open: http, https or about:blank.
 pub(crate) fn may_open(address: &str) -> Result<Url, Error> {
     if address.len() > URL_BYTES_MAX {
@@ -17,7 +20,7 @@ pub(crate) fn may_open(address: &str) -> Result<Url, Error> {
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
         "about" if url.as_str() == "about:blank" => Ok(url),
-        _ => Err(Error::BlockedByPolicy { rule: "scheme" }),
+        _ => Err(Error::BlockedByPolicy { rule: "scheme", sent: false }),
     }
 }
 
@@ -30,9 +33,10 @@ pub(crate) fn may_show(address: &str) -> bool {
             && !address.starts_with("about:blank#"))
 }
 
-/// Whether a frame inside a page may be read. Inline documents are the page's own text.
-pub(crate) fn may_show_inside(address: &str) -> bool {
-    may_show(address) || address.starts_with("data:") || address.starts_with("blob:")
+/// Whether a frame inside a page may show an address. `inline` are the schemes of documents that the page brings itself.
+pub(crate) fn may_show_inside(address: &str, inline: &[String]) -> bool {
+    let scheme = address.split_once(':').map_or("", |(scheme, _)| scheme);
+    may_show(address) || (INLINE_SCHEMES.contains(&scheme) && inline.iter().any(|allowed| allowed == scheme))
 }
 
 #[cfg(test)]
@@ -78,6 +82,11 @@ mod tests {
         {
             assert!(!may_show(address), "{address}");
         }
-        assert!(!may_show_inside("file:///x") && may_show_inside("data:text/html,x"));
+        let inline = ["data".to_owned(), "file".to_owned()];
+        assert!(may_show_inside("data:text/html,x", &inline) && may_show_inside("https://a.example/", &[]));
+        for address in ["data:text/html,x", "blob:http://a/1", "filesystem:http://a/x"] {
+            assert!(!may_show_inside(address, &[]), "{address}");
+        }
+        assert!(!may_show_inside("file:///x", &inline) && !may_show_inside("blob:http://a/1", &inline));
     }
 }

@@ -12,18 +12,23 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::libc;
 use tokio::process::Command;
 
+use crate::namespace::Seclusion;
+
 /// Where Chromium reads commands and writes answers (`--remote-debugging-pipe`).
 const READ_FD: i32 = 3;
 const WRITE_FD: i32 = 4;
 
 /// Makes the child lead its own session, unable to gain privileges, with `pipe` as its debugging pipe and no other
-/// descriptor of ours.
+/// descriptor of ours. With a seclusion it also leaves our network, and becomes the seclusion's user.
 ///
 /// `pipe` must be numbered above 4, so that it is not overwritten before it is copied.
-pub(crate) fn wall_off(command: &mut Command, pipe: OwnedFd) {
-    // SAFETY: the closure makes async-signal-safe system calls only and allocates nothing; `pipe` lives in it.
+pub(crate) fn wall_off(command: &mut Command, pipe: OwnedFd, seclusion: Option<Seclusion>) {
+    // SAFETY: the closure makes async-signal-safe system calls only and allocates nothing; what it uses lives in it.
     unsafe {
         command.pre_exec(move || {
+            if let Some(seclusion) = &seclusion {
+                seclusion.enter()?;
+            }
             check(libc::setsid())?;
             check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
             let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -37,6 +37,8 @@ pub(crate) struct State {
     pub(crate) references: References,
     /// Fields that were seen to hide their value; they stay hidden if the page shows it later.
     pub(crate) secret_fields: HashSet<NodeKey>,
+    /// Schemes of documents that a page brings itself and that its frames may show.
+    pub(crate) inline_frames: Vec<String>,
     pub(crate) downloads: VecDeque<(u64, DownloadNote)>,
     pub(crate) download_count: u64,
     pub(crate) dialog_count: u64,

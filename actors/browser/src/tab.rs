@@ -73,6 +73,8 @@ pub(crate) struct FrameState {
     pub(crate) loaded: bool,
     pub(crate) idle: bool,
     pub(crate) leaving: Leaving,
+    /// What could not be reached, where this is the browser's error page.
+    pub(crate) unreachable: Option<String>,
     /// It came back whole from the cache of pages: nothing was asked of a server.
     pub(crate) restored: bool,
 }
@@ -113,6 +115,8 @@ pub(crate) struct Tab {
     pub(crate) response: Option<(Arc<str>, u16)>,
     /// How often it showed what may not be read.
     pub(crate) refusals: u64,
+    /// A frame of this page showed a document of a scheme that frames may not show, and that was told.
+    pub(crate) inline_refused: bool,
     pub(crate) frames: HashMap<Arc<str>, FrameState>,
 }
 
@@ -132,6 +136,7 @@ impl Tab {
             navigations: 0,
             response: None,
             refusals: 0,
+            inline_refused: false,
             frames: HashMap::new(),
         }
     }

@@ -6,6 +6,9 @@ use eventlog::event::instance::NetworkPolicy;
 
 use super::POLICY_HOSTS_MAX;
 
+/// Entries of `allow` that name no host: frames may show documents of this scheme, which a page brings itself.
+pub(crate) const INLINE_SCHEMES: [&str; 2] = ["data:", "blob:"];
+
 /// The longest host name, RFC 1035 section 2.3.4.
 const HOST_BYTES_MAX: usize = 253;
 
@@ -17,7 +20,9 @@ pub(super) fn check_policy(policy: &NetworkPolicy) -> Result<(), &'static str> {
     if policy.allow.len() > POLICY_HOSTS_MAX || policy.deny.len() > POLICY_HOSTS_MAX {
         return Err("names too many hosts");
     }
-    if !policy.allow.iter().chain(&policy.deny).all(|entry| is_host_and_port(entry)) {
+    let is_scheme = |entry: &&String| INLINE_SCHEMES.contains(&entry.as_str());
+    let hosts = policy.allow.iter().filter(|entry| !is_scheme(entry)).chain(&policy.deny);
+    if !hosts.into_iter().all(|entry| is_host_and_port(entry) && entry.parse::<egress::Entry>().is_ok()) {
         return Err("has an entry that is not of the form host or host:port");
     }
     if policy.max_bytes == Some(0) || policy.max_connections == Some(0) {
@@ -67,6 +72,15 @@ mod tests {
             ["", "*", "a b", "http://a", "a:0", "a:65536", "a:+1", "a:", "[::1", "[x]:1", "a..b", "a/b"]
         {
             assert!(!is_host_and_port(bad), "{bad}");
+        }
+        let entries = |allow: &[&str], deny: &[&str]| NetworkPolicy {
+            allow: allow.iter().map(ToString::to_string).collect(),
+            deny: deny.iter().map(ToString::to_string).collect(),
+            ..NetworkPolicy::default()
+        };
+        assert!(check_policy(&entries(&["data:", "blob:", "a"], &[])).is_ok());
+        for unclear in [entries(&[], &["data:"]), entries(&["file:"], &[]), entries(&["1.2.3.4.5"], &[])] {
+            assert!(check_policy(&unclear).is_err(), "{unclear:?}");
         }
         let zero = NetworkPolicy { max_bytes: Some(0), ..NetworkPolicy::default() };
         assert!(check_policy(&zero).is_err());

@@ -15,6 +15,8 @@ use std::{sync::Arc, time::Instant};
 use async_trait::async_trait;
 /// Finds the Chromium to run: the configured one, or that of the usual places.
 pub use browser::find_executable;
+/// Whether a process can be given a network of its own here.
+pub use browser::try_seclusion;
 use eventlog::{
     Fence, Generation, Json, Redacted, Sensitive,
     event::{

@@ -136,6 +136,8 @@ pub enum Notice {
         rule: String,
         /// To where.
         target: Redacted<String>,
+        /// How many, where they are not told one by one.
+        count: Option<u32>,
     },
 }
 

@@ -357,8 +357,8 @@ fn record_notice(open: &OpenSpace, notice: &Notice) -> Decision {
     }
     Decision::record(vec![match notice {
         Notice::DialogOpened { dialog } => SpaceEvent::DialogOpened { dialog: dialog.clone() },
-        Notice::Blocked { rule, target } => {
-            SpaceEvent::Blocked { rule: rule.clone(), target: target.clone() }
+        Notice::Blocked { rule, target, count } => {
+            SpaceEvent::Blocked { rule: rule.clone(), target: target.clone(), count: *count }
         }
     }])
 }

@@ -53,6 +53,7 @@ pub(super) fn doctor(flags: &ServeFlags) -> Result<ExitCode> {
         ("user", user(&config)),
         ("browser", browser(&config)),
         ("sandbox", sandbox(&config)),
+        ("network wall", network_wall(&config)),
         ("shared memory", shared_memory()),
     ];
     let mut output = Output::new();
@@ -275,6 +276,25 @@ fn sandbox(config: &Config) -> Finding {
         Some((path, _, remedy)) => Fail(
             format!("{path} turns user namespaces off, and Chromium's sandbox needs them"),
             format!("{remedy}; or, for pages you trust, --allow-no-sandbox"),
+        ),
+    }
+}
+
+/// Tried, and not read off settings: root may lack the right in a container, and a user may have it.
+fn network_wall(config: &Config) -> Finding {
+    let user = is_root().then_some(config.browser_uid_base);
+    match actors::runtime::try_seclusion(user.map(|id| (id, id))) {
+        Ok(()) => Good("a browser's only way out is its proxy; the kernel sees to that".to_owned()),
+        Err(error) if config.allow_no_network_namespace => Warn(
+            format!(
+                "no network namespace ({error}); browsers are asked to use their proxy, and nothing makes them"
+            ),
+            "a page that takes over its browser's own code is not held; only for pages you trust".to_owned(),
+        ),
+        Err(error) => Fail(
+            format!("the kernel offers no network namespace ({error}), and a browser's wall needs one"),
+            "run as root, or allow user namespaces; or, for pages you trust, --allow-no-network-namespace"
+                .to_owned(),
         ),
     }
 }

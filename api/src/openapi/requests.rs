@@ -65,9 +65,9 @@ fn register_instance() -> Value {
             "name": text(128, "For people."),
             "workspaces": texts("Who may reserve it without a binding. Default: your own Workspaces.", 100),
             "bundle": word(&["standard", "trusted"], "What it loads; trusted adds evaluate. Default: standard."),
-            "network_policy": described("Recorded and shown, not enforced yet.", object(&[], json!({
-                "allow": texts("host or host:port that may be reached although it would be denied by default.", 200),
-                "deny": texts("host or host:port that may not be reached.", 200),
+            "network_policy": described("What its browser reaches beside the public web on ports 80 and 443.", object(&[], json!({
+                "allow": texts("host or host:port that may be reached although it would be denied by default (private, loopback, link-local and metadata addresses, other ports); data: and blob: for documents that a page brings itself, in its frames.", 200),
+                "deny": texts("host or host:port that may not be reached, nor names below it; wins over allow.", 200),
                 "max_bytes": { "type": "integer", "minimum": 1, "description": "Bytes over the life of a Space." },
                 "max_connections": whole(1, 65_535, "Connections at once."),
             }))),

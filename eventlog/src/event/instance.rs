@@ -29,13 +29,14 @@ pub enum Bundle {
     Trusted,
 }
 
-/// Which addresses the instance's browser may reach, as its operator wants it: recorded and shown, not enforced yet.
+/// Which addresses the instance's browser may reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NetworkPolicy {
-    /// `host` or `host:port` that may be reached although the floor denies it.
+    /// `host` or `host:port` that may be reached although the floor or its port denies it; `data:` and `blob:` for
+    /// documents that a page brings itself, in its frames.
     pub allow: Vec<String>,
-    /// `host` or `host:port` that may not be reached.
+    /// `host` or `host:port` that may not be reached, nor names below it; wins over `allow`.
     pub deny: Vec<String>,
     /// Bytes over the life of a Space, both ways together.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -176,6 +176,9 @@ events! {
         Blocked = "blocked" {
             rule: String,
             target: Redacted<String>,
+            /// How many of them; none: one.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            count: Option<u32>,
         }
     }
 }

@@ -9,6 +9,7 @@ use chromiumoxide_cdp::cdp::browser_protocol::page::{
 };
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
+use url::Url;
 
 use super::args::{HistoryArgs, LoadState, NavigateArgs, ReloadArgs};
 use super::results::{Effect, NavigateResult};
@@ -17,6 +18,7 @@ use crate::browser::Browser;
 use crate::call::{Call, NAVIGATION_TIMEOUT};
 use crate::error::Error;
 use crate::frame::On;
+use crate::gate::Refusal;
 use crate::policy;
 use crate::session::Session;
 use crate::state::State;
@@ -31,6 +33,9 @@ const PREPARE_WAIT: Duration = Duration::from_secs(2);
 
 /// How long the note of a download may come after the answer that says so.
 const DOWNLOAD_WAIT: Duration = Duration::from_secs(1);
+
+/// How long the browser's error page may come after the error.
+const ERROR_PAGE_WAIT: Duration = Duration::from_millis(500);
 
 /// What came of a navigation.
 struct Arrival {
@@ -132,18 +137,33 @@ impl Act<'_> {
             return Ok(Arrival { http_status: None, loaded: true, is_described: false });
         }
         if let Some(reason) = navigated.error_text.filter(|text| !text.is_empty()) {
-            return Err(match reason.as_str() {
-                "net::ERR_BLOCKED_BY_ADMINISTRATOR" | "net::ERR_BLOCKED_BY_CLIENT" => {
-                    Error::BlockedByPolicy { rule: "network" }
-                }
-                _ => Error::NavigationFailed { reason },
-            });
+            return Err(self.not_reached(url, reason).await);
         }
         if navigated.loader_id.is_none() {
             // The same document at another address: there is nothing to load.
             return Ok(Arrival { http_status: None, loaded: true, is_described: false });
         }
         self.shown(wait).await
+    }
+
+    /// Why the browser shows its error page. What it was asked for may have led elsewhere, and its page says where it
+    /// came to; that is told a moment after the failure.
+    async fn not_reached(&self, asked: &str, reason: String) -> Error {
+        let told = self.browser.hub.wait_for(|state| {
+            let frame = state.tabs.get(&self.tab)?.main_frame()?;
+            self.moved(state).then(|| frame.unreachable.clone()).flatten()
+        });
+        let last = timeout_at(self.deadline.min(Instant::now() + ERROR_PAGE_WAIT), told).await;
+        let address = Url::parse(last.as_deref().unwrap_or(asked));
+        let why = match (self.browser.gate.get(), address) {
+            (Some(gate), Ok(address)) => gate.why(&address, self.began.into_std()),
+            _ => None,
+        };
+        match why {
+            Some(Refusal::Blocked(rule)) => Error::BlockedByPolicy { rule, sent: true },
+            Some(Refusal::Failed(reason)) => Error::NavigationFailed { reason: reason.to_owned() },
+            None => Error::NavigationFailed { reason },
+        }
     }
 
     async fn travel(&self, steps: i64, wait: LoadState) -> Result<Arrival, Error> {
@@ -190,7 +210,7 @@ impl Act<'_> {
             .and_then(|tab| tab.main_frame())
             .is_some_and(|frame| frame.url.starts_with("chrome-error:"));
         if is_failed {
-            return Err(Error::NavigationFailed { reason: "the page could not be shown".into() });
+            return Err(self.not_reached("", "the page could not be shown".to_owned()).await);
         }
         Ok(Arrival { http_status: http_status.ok().flatten(), loaded, is_described: true })
     }

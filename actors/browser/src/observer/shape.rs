@@ -66,6 +66,7 @@ pub(super) struct NavigatedFrame {
     pub(super) id: Arc<str>,
     pub(super) loader_id: Arc<str>,
     pub(super) url: String,
+    pub(super) unreachable_url: Option<String>,
 }
 
 #[derive(Deserialize)]

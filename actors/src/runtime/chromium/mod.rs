@@ -5,6 +5,7 @@ mod notices;
 mod record;
 mod steps;
 mod uids;
+mod wall;
 
 use std::{
     path::PathBuf,
@@ -17,6 +18,7 @@ use std::{
 
 use async_trait::async_trait;
 use browser::{Browser, Call, LaunchError, LaunchSpec};
+use egress::{Resolver, SystemResolver};
 use eventlog::{
     Json, Redactor, Sensitive,
     event::{instance::LossReason, space::TaskError},
@@ -33,6 +35,7 @@ use self::{
     record::RuntimeRecord,
     steps::{Raw, StepError},
     uids::{Uid, Uids},
+    wall::{Mason, Wall, WallError},
 };
 use super::{
     End, Notice, Outcome, Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError, Step,
@@ -59,6 +62,7 @@ pub struct ChromiumFactory {
     config: ChromiumConfig,
     ids: Arc<dyn IdSource>,
     uids: Arc<Uids>,
+    mason: Mason,
 }
 
 impl ChromiumFactory {
@@ -71,7 +75,14 @@ impl ChromiumFactory {
         // Processes of ours whose parent has died come to us, so that they can be reaped.
         browser::adopt_orphans()?;
         let uids = Uids::new(config.uid_first, config.uid_count);
-        Ok(Self { data_dir, config, ids, uids })
+        let mason = Mason::new(Arc::new(SystemResolver), config.allow_no_network_namespace);
+        Ok(Self { data_dir, config, ids, uids, mason })
+    }
+
+    /// One whose browsers see the network through another resolver than the machine's.
+    #[must_use]
+    pub fn with_resolver(self, resolver: Arc<dyn Resolver>) -> Self {
+        Self { mason: Mason::new(resolver, self.config.allow_no_network_namespace), ..self }
     }
 
     fn failed(message: &str) -> RuntimeStartError {
@@ -105,8 +116,8 @@ impl RuntimeFactory for ChromiumFactory {
             allow_no_sandbox: self.config.allow_no_sandbox,
             ..LaunchSpec::new(profile, ids)
         };
-        let browser = match Browser::launch(launch).await {
-            Ok(browser) => browser,
+        let (browser, wall) = match self.mason.launch(launch, spec.space, &spec.network_policy).await {
+            Ok(walled) => walled,
             Err(error) => {
                 // A launch that failed leaves nothing behind, so its record has nothing to name.
                 let _ = std::fs::remove_file(&path);
@@ -119,8 +130,14 @@ impl RuntimeFactory for ChromiumFactory {
             // The first one names the profile, and that is enough to find the process.
             warn!(%error, "A record of a runtime could not be renewed.");
         }
-        info!(space.id = %spec.space, generation = spec.generation.0, sandbox = browser.is_sandboxed(), "Chromium started.");
-        Ok(Chromium::new(browser, spec, path, uid, self))
+        info!(
+            space.id = %spec.space,
+            generation = spec.generation.0,
+            sandbox = browser.is_sandboxed(),
+            network_namespace = wall.has_namespace,
+            "Chromium started."
+        );
+        Ok(Chromium::new(browser, wall, spec, path, uid, self))
     }
 
     async fn end_orphans(&self) -> std::io::Result<usize> {
@@ -131,17 +148,23 @@ impl RuntimeFactory for ChromiumFactory {
     }
 }
 
-fn start_error(error: &LaunchError) -> RuntimeStartError {
+fn start_error(error: &WallError) -> RuntimeStartError {
     let text = match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
     };
     let message = Redactor::new().bounded_text(&text, MESSAGE_BYTES_MAX);
+    let error = match error {
+        WallError::Launch(error) => error,
+        WallError::Policy => return RuntimeStartError::Unusable(message),
+        WallError::Door(_) => return RuntimeStartError::Failed(message),
+    };
     match error {
         LaunchError::NoExecutable
         | LaunchError::Root
         | LaunchError::ProfilePathTooLong { .. }
         | LaunchError::ProfileUnreachable
+        | LaunchError::NoNetworkNamespace(_)
         | LaunchError::NoSandbox => RuntimeStartError::Unusable(message),
         LaunchError::Profile(_)
         | LaunchError::Spawn(_)
@@ -172,6 +195,7 @@ impl Secrets {
 /// One start of Chromium.
 struct Chromium {
     browser: Arc<Browser>,
+    wall: Wall,
     spec: RuntimeSpec,
     gate: FenceGate,
     ended: watch::Receiver<Option<End>>,
@@ -188,6 +212,7 @@ struct Chromium {
 impl Chromium {
     fn new(
         browser: Browser,
+        wall: Wall,
         spec: RuntimeSpec,
         record: PathBuf,
         uid: Option<Uid>,
@@ -206,6 +231,7 @@ impl Chromium {
         Arc::new(Self {
             gate: FenceGate::new(spec.fence),
             browser: Arc::new(browser),
+            wall,
             spec,
             ended,
             stopping,
@@ -322,7 +348,7 @@ impl Runtime for Chromium {
     fn notices(&self) -> BoxStream<'static, Notice> {
         // A stream that nobody reads any more must not keep the browser.
         let (secrets, browser) = (Arc::clone(&self.secrets), Arc::downgrade(&self.browser));
-        notices::of(self.browser.notices(), move || {
+        notices::of(self.browser.notices(), self.wall.reports(), move || {
             let mut secrets = secrets.lock();
             match browser.upgrade() {
                 Some(browser) => secrets.redactor(&browser),
@@ -334,6 +360,7 @@ impl Runtime for Chromium {
     async fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.browser.shutdown(SHUTDOWN_GRACE).await;
+        self.wall.remove().await;
         match std::fs::remove_file(&self.record) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 warn!(%error, "The record of an ended runtime could not be removed.");

@@ -165,10 +165,14 @@ fn notices_are_recorded_up_to_a_bound_that_each_task_renews() {
         Command::Notice(Notice::Blocked {
             rule: "floor".to_owned(),
             target: eventlog::Redacted::own("10.0.0.1:80"),
+            count: Some(7),
         })
     };
-    let event =
-        || SpaceEvent::Blocked { rule: "floor".to_owned(), target: eventlog::Redacted::own("10.0.0.1:80") };
+    let event = || SpaceEvent::Blocked {
+        rule: "floor".to_owned(),
+        target: eventlog::Redacted::own("10.0.0.1:80"),
+        count: Some(7),
+    };
     given(running()).when(blocked()).then([event()]);
     let many = (0..NOTICES_PER_TASK_MAX).map(|_| event());
     let full: Vec<_> = running().into_iter().chain(many).collect();

@@ -198,7 +198,9 @@ fn of_space(event: &SpaceEvent, recorded: &RecordedEvent) -> (Option<TaskId>, Va
         SpaceEvent::Faulted { code, generation } => (None, json!({ "code": code, "generation": generation })),
         SpaceEvent::Recovered { generation } => (None, json!({ "generation": generation })),
         SpaceEvent::DialogOpened { dialog } => (None, json!({ "dialog": dialog })),
-        SpaceEvent::Blocked { rule, target } => (None, json!({ "rule": rule, "target": target })),
+        SpaceEvent::Blocked { rule, target, count } => {
+            (None, json!({ "rule": rule, "target": target, "count": count.unwrap_or(1) }))
+        }
     }
 }
 

@@ -113,13 +113,14 @@ pub(crate) struct Instance {
     pub(crate) created_at: String,
 }
 
-/// Which addresses an instance's browser may reach, as its operator wants it: recorded and shown, not enforced yet.
+/// Which addresses an instance's browser may reach: the public web (ports 80 and 443), and what `allow` names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = NetworkPolicy)]
 pub(crate) struct Policy {
-    /// `host` or `host:port` that may be reached although the floor denies it.
+    /// `host` or `host:port` that may be reached although it would be denied by default; `data:` and `blob:` for
+    /// documents that a page brings itself, in its frames.
     pub(crate) allow: Vec<String>,
-    /// `host` or `host:port` that may not be reached.
+    /// `host` or `host:port` that may not be reached, nor names below it; wins over `allow`.
     pub(crate) deny: Vec<String>,
     /// Bytes over the life of a Space, both ways together.
     pub(crate) max_bytes: Option<u64>,
