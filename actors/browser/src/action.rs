@@ -1,16 +1,20 @@
 //! The capabilities: one args shape, one result shape and one method of [`crate::Browser`] each.
 
 pub mod args;
+mod choose;
 mod content;
 mod dialog;
+mod drag;
 mod fill;
 mod keyboard;
 mod keys;
+mod mouse;
 mod navigate;
 mod page_state;
 mod pointer;
 mod press;
 pub mod results;
 mod screenshot;
+mod scroll;
 mod tabs;
 mod wait;

@@ -34,14 +34,15 @@ macro_rules! on_element {
 
 pub(crate) const READY: &str = on_element!("js/ready.js");
 pub(crate) const WATCH: &str = on_element!("js/watch.js");
+pub(crate) const LABEL: &str = on_element!("js/label.js");
 const AIM: &str = on_element!("js/aim.js");
 const HOP: &str = include_str!("js/hop.js");
 
 /// Pause between two rounds of checks.
-const ROUND_PAUSE: Duration = Duration::from_millis(60);
+pub(crate) const ROUND_PAUSE: Duration = Duration::from_millis(60);
 
 /// Kept free before the deadline, so that the reason can still be told.
-const REPORT_RESERVE: Duration = Duration::from_millis(250);
+pub(crate) const REPORT_RESERVE: Duration = Duration::from_millis(250);
 
 /// An element, resolved in our isolated world. The page keeps its node until this is dropped.
 pub(crate) struct Element {

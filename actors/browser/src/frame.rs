@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use crate::act::Act;
 use crate::connection::CallError;
+use crate::error::Error;
 use crate::policy;
 use crate::session::Session;
 
@@ -143,6 +144,13 @@ impl Act<'_> {
             Some(_) => policy::may_show_inside(&frame.url),
         });
         Ok((frames, missing))
+    }
+
+    /// The frame that is the page itself.
+    pub(crate) async fn main_frame(&self) -> Result<PageFrame, Error> {
+        let (frames, _) = self.frames().await?;
+        let own = frames.into_iter().find(|frame| frame.id == self.target);
+        own.ok_or(Error::BlockedByPolicy { rule: "scheme" })
     }
 
     /// The sessions of the tab, parents first, and which of them is the page's.

@@ -21,8 +21,8 @@ use tracing::{debug, trace};
 
 pub(crate) use self::shape::Target;
 use self::shape::{
-    AttachedEvent, Dialog, Download, FrameNamed, FrameNavigated, RequestPaused, ResponseReceived,
-    SessionGone, TargetChanged, TargetGone,
+    AttachedEvent, Dialog, Download, DragIntercepted, FrameNamed, FrameNavigated, RequestPaused,
+    ResponseReceived, SessionGone, TargetChanged, TargetGone,
 };
 use crate::connection::{Connection, Event, Gone, Listener};
 use crate::notice::Notice;
@@ -87,6 +87,10 @@ impl Observer {
             ("Network.responseReceived", Some(session)) => {
                 let received: ResponseReceived = serde_json::from_str(params)?;
                 self.change_tab(session, |tab| answered(tab, received));
+            }
+            ("Input.dragIntercepted", Some(session)) => {
+                let dragged: DragIntercepted = serde_json::from_str(params)?;
+                self.change_tab(session, |tab| tab.dragged = Some(dragged.data));
             }
             (method, Some(session)) if method.starts_with("Page.") => {
                 self.fold_page(connection, method, session, params)?;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use chromiumoxide_cdp::cdp::browser_protocol::input::DragData;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -114,6 +115,10 @@ pub(crate) struct Tab {
     /// How often it showed what may not be read.
     pub(crate) refusals: u64,
     pub(crate) frames: HashMap<Arc<str>, FrameState>,
+    /// The mouse buttons that an agent keeps pressed in it, as bits: left 1, right 2, middle 4.
+    pub(crate) pressed: i64,
+    /// What a native drag carries that the browser has handed to us.
+    pub(crate) dragged: Option<DragData>,
 }
 
 impl Tab {
@@ -133,6 +138,8 @@ impl Tab {
             response: None,
             refusals: 0,
             frames: HashMap::new(),
+            pressed: 0,
+            dragged: None,
         }
     }
 

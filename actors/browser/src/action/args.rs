@@ -31,6 +31,10 @@ macro_rules! args {
     };
 }
 
+mod forms;
+
+pub use forms::{Border, DragArgs, MouseAction, MouseArgs, ScrollArgs, SelectArgs};
+
 /// What to wait for after a navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -1,7 +1,7 @@
 //! What each capability gives back. All text in them comes from the page: redact before recording.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::reference::TabId;
 use crate::tab::{DialogInfo, DownloadNote, TabInfo};
@@ -60,6 +60,61 @@ pub struct NavigateResult {
     pub http_status: Option<u16>,
     /// False if the page is shown but what was waited for did not come in time.
     pub loaded: bool,
+}
+
+/// The page after something was chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SelectResult {
+    /// The page.
+    #[serde(flatten)]
+    pub page: PageState,
+    /// What is chosen now; not told where the page left or opened a dialog at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selected: Option<Vec<ChosenOption>>,
+}
+
+/// An option of a select.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChosenOption {
+    /// Its value.
+    pub value: String,
+    /// What it is called.
+    pub label: String,
+}
+
+/// The page after something was checked or unchecked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CheckResult {
+    /// The page. Its `effect` is `sent_unconfirmed` if the element is not as it was asked to be.
+    #[serde(flatten)]
+    pub page: PageState,
+    /// Whether it is checked now; not told where the page left or opened a dialog at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checked: Option<bool>,
+}
+
+/// The page after it was scrolled.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ScrollResult {
+    /// The page.
+    #[serde(flatten)]
+    pub page: PageState,
+    /// Where it is scrolled to; not told where the page left or opened a dialog at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<ScrollPosition>,
+}
+
+/// How far something is scrolled, in CSS pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScrollPosition {
+    /// To the right.
+    pub x: f64,
+    /// Down.
+    pub y: f64,
+    /// How far it can be to the right.
+    pub x_max: f64,
+    /// How far it can be down.
+    pub y_max: f64,
 }
 
 /// The page as text.

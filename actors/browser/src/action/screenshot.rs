@@ -89,6 +89,12 @@ impl Act<'_> {
         Ok(Screenshot { bytes: bytes.into(), media_type, width, height })
     }
 
+    /// Width and height of what is in view, in CSS pixels.
+    pub(super) async fn view_size(&self) -> Result<(f64, f64), Error> {
+        let metrics: Metrics = self.fetch(&self.page, &GetLayoutMetricsParams::default()).await?;
+        Ok((metrics.css_visual_viewport.client_width, metrics.css_visual_viewport.client_height))
+    }
+
     async fn clip_of_page(&self, whole: bool) -> Result<Viewport, Error> {
         let metrics: Metrics = self.fetch(&self.page, &GetLayoutMetricsParams::default()).await?;
         let view = metrics.css_visual_viewport;

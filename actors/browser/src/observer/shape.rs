@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use chromiumoxide_cdp::cdp::browser_protocol::input::DragData;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -110,4 +111,10 @@ pub(super) struct Download {
     pub(super) url: String,
     #[serde(default)]
     pub(super) suggested_filename: String,
+}
+
+/// `Input.dragIntercepted`: a native drag that the browser leaves to us.
+#[derive(Deserialize)]
+pub(super) struct DragIntercepted {
+    pub(super) data: DragData,
 }
