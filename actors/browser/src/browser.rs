@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, timeout};
 
+use crate::appearance::Appearance;
 use crate::connection::{CallError, Connection, Gone};
 use crate::launch::{self, Exit, LaunchError, LaunchSpec, Process};
 use crate::notice::Notice;
@@ -38,6 +39,7 @@ pub struct Browser {
     /// The session of the browser itself.
     pub(crate) root: Session,
     pub(crate) hub: Hub,
+    pub(crate) appearance: Appearance,
     /// Isolated worlds by session, frame and document.
     pub(crate) worlds: Mutex<HashMap<DocumentKey, i64>>,
     /// The last long text of each tab, for cursors.
@@ -61,15 +63,18 @@ impl Browser {
     }
 
     async fn attempt(spec: &LaunchSpec, sandbox: bool) -> Result<Self, LaunchError> {
-        let (process, stream) = launch::start(spec, sandbox)?;
+        let appearance = spec.appearance.clone();
+        let (process, stream) = launch::start(&appearance.dress(spec), sandbox)?;
         let hub = Hub::new();
-        let connection = Connection::new(stream, Observer { hub: hub.clone(), viewport: spec.viewport });
+        let observer = Observer { hub: hub.clone(), viewport: spec.viewport, appearance: appearance.clone() };
+        let connection = Connection::new(stream, observer);
         let root = Session::browser(connection.clone());
         let mut browser = Self {
             process,
             connection,
             root,
             hub,
+            appearance,
             worlds: Mutex::default(),
             kept: Mutex::default(),
             secrets: Mutex::default(),

@@ -97,6 +97,12 @@ pub enum Error {
         /// Whether input had been sent.
         sent: bool,
     },
+    /// The caller's script threw, or its value can not be written as JSON. It has run as far as that.
+    #[error("the script failed: {message}")]
+    ScriptFailed {
+        /// What it threw, in the page's words.
+        message: String,
+    },
     /// Time is up.
     #[error("the time for this step was up before it was done")]
     TaskTimeout {
@@ -170,6 +176,7 @@ impl Error {
             Self::BlockedByPolicy { .. } => "blocked_by_policy",
             Self::TabClosed { .. } => "tab_closed",
             Self::TabCrashed { .. } => "tab_crashed",
+            Self::ScriptFailed { .. } => "script_failed",
             Self::TaskTimeout { .. } => "task_timeout",
             Self::Cancelled { .. } => "cancelled",
             Self::RuntimeCrashed { .. } => "runtime_crashed",
@@ -195,6 +202,7 @@ impl Error {
             | Self::BlockedByPolicy { .. }
             | Self::TabClosed { .. }
             | Self::TabCrashed { .. }
+            | Self::ScriptFailed { .. }
             | Self::Cancelled { .. }
             | Self::ResultTooLarge
             | Self::Internal { .. } => false,
@@ -210,7 +218,7 @@ impl Error {
             | Self::Cancelled { sent }
             | Self::RuntimeCrashed { sent }
             | Self::Internal { sent, .. } => *sent,
-            Self::NavigationFailed { .. } => true,
+            Self::NavigationFailed { .. } | Self::ScriptFailed { .. } => true,
             Self::InvalidArgs { .. }
             | Self::InvalidCursor
             | Self::ElementNotFound { .. }
@@ -240,6 +248,7 @@ impl Error {
             // The same shape as that of args which do not fit the schema.
             Self::InvalidArgs { message } => Some(json!({ "problems": [message] })),
             Self::InvalidCursor
+            | Self::ScriptFailed { .. }
             | Self::TaskTimeout { .. }
             | Self::Cancelled { .. }
             | Self::RuntimeCrashed { .. }
@@ -311,6 +320,7 @@ mod tests {
             Error::BlockedByPolicy { rule: "scheme" },
             Error::TabClosed { tab: Some(tab), tabs: Vec::new(), sent },
             Error::TabCrashed { tab, sent },
+            Error::ScriptFailed { message: "ReferenceError: x is not defined".to_owned() },
             Error::TaskTimeout { sent },
             Error::Cancelled { sent },
             Error::RuntimeCrashed { sent },

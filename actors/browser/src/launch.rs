@@ -20,6 +20,7 @@ use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::watch;
 use tracing::warn;
 
+use crate::appearance::Appearance;
 use crate::executable::find_executable;
 use crate::flags;
 use crate::process::{self, PROFILE_VARIABLE, ProcessIdentity, Tree};
@@ -43,6 +44,8 @@ pub struct LaunchSpec {
     pub headless: bool,
     /// Width and height of the page, in CSS pixels.
     pub viewport: (u32, u32),
+    /// What pages are told of the place that they are in.
+    pub appearance: Appearance,
     /// The proxy that everything goes through, loopback included, e.g. `http://127.0.0.1:3128`.
     pub proxy: Option<String>,
     /// Further command line arguments.
@@ -64,6 +67,7 @@ impl LaunchSpec {
             uid,
             headless: true,
             viewport: (1280, 800),
+            appearance: Appearance::default(),
             proxy: None,
             arguments: Vec::new(),
             environment: Vec::new(),

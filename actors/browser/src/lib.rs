@@ -18,6 +18,7 @@
 
 mod act;
 mod action;
+mod appearance;
 mod browser;
 mod call;
 mod connection;
@@ -43,6 +44,7 @@ mod wire;
 
 pub use action::args;
 pub use action::results;
+pub use appearance::{Appearance, ColourScheme};
 pub use browser::Browser;
 pub use call::Call;
 pub use connection::{CallError, Connection, Event, Gone, Listener};

@@ -24,6 +24,7 @@ use self::shape::{
     AttachedEvent, Dialog, Download, DragIntercepted, FrameNamed, FrameNavigated, RequestPaused,
     ResponseReceived, SessionGone, TargetChanged, TargetGone,
 };
+use crate::appearance::Appearance;
 use crate::connection::{Connection, Event, Gone, Listener};
 use crate::notice::Notice;
 use crate::policy;
@@ -40,6 +41,7 @@ const TURN_AWAY_WAIT: Duration = Duration::from_millis(500);
 pub(crate) struct Observer {
     pub(crate) hub: Hub,
     pub(crate) viewport: (u32, u32),
+    pub(crate) appearance: Appearance,
 }
 
 impl Listener for Observer {
@@ -166,6 +168,7 @@ impl Observer {
                     }
                 });
                 prepare(&session);
+                self.appearance.post(&session);
             }
             _ => {}
         }
@@ -198,7 +201,13 @@ impl Observer {
     fn prepare_page(&self, session: &Session) {
         let (width, height) = self.viewport;
         prepare(session);
-        session.post(&SetDeviceMetricsOverrideParams::new(width, height, 1.0, false));
+        self.appearance.post(session);
+        session.post(&SetDeviceMetricsOverrideParams::new(
+            width,
+            height,
+            self.appearance.device_scale,
+            false,
+        ));
         session.post(&SetFocusEmulationEnabledParams::new(true));
     }
 

@@ -3,7 +3,10 @@
 use std::sync::{Arc, LazyLock};
 
 use browser::{args, results};
-use eventlog::{event::instance::Bundle::Standard, id::ArtifactId};
+use eventlog::{
+    event::instance::Bundle::{Standard, Trusted},
+    id::ArtifactId,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -12,6 +15,24 @@ use super::{Catalogue, CatalogueError, Row, Sensitivity, row};
 
 const ACTS: Sensitivity = Sensitivity::ACTS;
 const READS: Sensitivity = Sensitivity::READS;
+const SCRIPT: Sensitivity = Sensitivity::SCRIPT;
+
+/// A picture with its refs, kept as an artifact.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AnnotatedPicture {
+    /// The picture.
+    #[serde(flatten)]
+    pub picture: Picture,
+    /// What is framed in it.
+    pub legend: Vec<results::Legend>,
+}
+
+/// A printed page, kept as an artifact.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PdfFile {
+    /// Where its bytes are.
+    pub artifact: PictureFile,
+}
 
 /// A picture, kept as an artifact.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -66,9 +87,14 @@ fn rows() -> Vec<Result<Row, CatalogueError>> {
         row::<args::TabListArgs, results::TabList>("tab_list", "Lists the tabs.", Standard, READS, json!({})),
         row::<args::SnapshotArgs, results::PageSnapshot>("snapshot", "Reads the page as text, with refs for what can be acted on.", Standard, READS, json!({ "interactive": true })),
         row::<args::ScreenshotArgs, Picture>("screenshot", "Takes a picture.", Standard, READS, json!({ "full_page": true })),
+        row::<args::AnnotateArgs, AnnotatedPicture>("screenshot_annotate", "Takes a picture in which elements are framed and named by their refs.", Standard, READS, json!({ "refs": ["e4"] })),
+        row::<args::PdfArgs, PdfFile>("pdf", "Prints the page to a file.", Standard, READS, json!({ "paper": "a4", "ranges": "1-2" })),
         row::<args::GetContentArgs, results::Content>("get_content", "Reads the text of the page.", Standard, READS, json!({ "format": "markdown" })),
+        row::<args::GetHtmlArgs, results::Html>("get_html", "Reads the markup of the page, without scripts and what fields hold.", Standard, READS, json!({ "ref": "e3", "outer": true })),
+        row::<args::GetArgs, results::GetResult>("get", "Reads one thing of an element.", Standard, READS, json!({ "ref": "e4", "what": "attribute", "name": "href" })),
         row::<args::PageArgs, results::UrlResult>("get_url", "Says the address of the page.", Standard, READS, json!({})),
         row::<args::PageArgs, results::TitleResult>("get_title", "Says the title of the page.", Standard, READS, json!({})),
+        row::<args::EvaluateArgs, results::EvaluateResult>("evaluate", "Runs a script in the page.", Trusted, SCRIPT, json!({ "expression": "document.title" })),
     ]
 }
 

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::reference::TabId;
+use crate::reference::{ElementRef, TabId};
 use crate::tab::{DialogInfo, DownloadNote, TabInfo};
 
 /// Whether input is known to have had its way.
@@ -150,6 +151,79 @@ pub struct Content {
     /// How to go on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
+}
+
+/// One thing of an element.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct GetResult {
+    /// What was asked for: a text, an attribute's text or null, a box `{x, y, width, height}`, or states.
+    pub value: Value,
+    /// The value is the beginning of a longer one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// So many characters are not told: they are, or may be, a secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<usize>,
+}
+
+/// Where something is, in CSS pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Area {
+    /// To the right.
+    pub x: f64,
+    /// Down.
+    pub y: f64,
+    /// Its width.
+    pub width: f64,
+    /// Its height.
+    pub height: f64,
+}
+
+/// The markup of the page or of an element.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Html {
+    /// The markup. It is whole: what is open where it was cut is closed.
+    pub html: String,
+    /// How many elements were left out.
+    pub omitted: u64,
+}
+
+/// A printed page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pdf {
+    /// The file.
+    pub bytes: bytes::Bytes,
+}
+
+/// A picture with its refs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Annotated {
+    /// The picture.
+    pub picture: Screenshot,
+    /// What is framed in it.
+    pub legend: Vec<Legend>,
+}
+
+/// One element that is framed in a picture.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Legend {
+    /// The element.
+    #[serde(rename = "ref")]
+    pub reference: ElementRef,
+    /// Where it is in the picture, in its pixels.
+    #[serde(rename = "box")]
+    pub area: Area,
+}
+
+/// What a script said.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct EvaluateResult {
+    /// The page after it.
+    #[serde(flatten)]
+    pub page: PageState,
+    /// The value as JSON, null for what JSON does not have; not told where the page left or opened a dialog at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
 }
 
 /// A picture.

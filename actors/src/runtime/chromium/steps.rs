@@ -10,6 +10,10 @@ pub(super) enum Raw {
     Json(Json),
     /// A picture, to be kept as a file.
     Picture(browser::results::Screenshot),
+    /// A picture with its refs, to be kept as a file.
+    Annotated(browser::results::Annotated),
+    /// A printed page, to be kept as a file.
+    Pdf(browser::results::Pdf),
 }
 
 /// Why a step gave nothing.
@@ -62,9 +66,14 @@ pub(super) async fn run(
         "tab_list" => json(browser.tab_list().await?),
         "snapshot" => json(browser.snapshot(&args(a)?, call).await?),
         "screenshot" => Ok(Raw::Picture(browser.screenshot(&args(a)?, call).await?)),
+        "screenshot_annotate" => Ok(Raw::Annotated(browser.screenshot_annotate(&args(a)?, call).await?)),
+        "pdf" => Ok(Raw::Pdf(browser.pdf(&args(a)?, call).await?)),
         "get_content" => json(browser.get_content(&args(a)?, call).await?),
+        "get_html" => json(browser.get_html(&args(a)?, call).await?),
+        "get" => json(browser.get(&args(a)?, call).await?),
         "get_url" => json(browser.get_url(&args(a)?, call).await?),
         "get_title" => json(browser.get_title(&args(a)?, call).await?),
+        "evaluate" => json(browser.evaluate(&args(a)?, call).await?),
         _ => Err(StepError::Shape("this browser has no such capability")),
     }
 }
