@@ -24,4 +24,5 @@ pub mod results;
 mod screenshot;
 mod scroll;
 mod tabs;
+mod upload;
 mod wait;

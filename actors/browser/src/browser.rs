@@ -1,6 +1,7 @@
 //! One running browser: the door of this crate.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub struct Browser {
     pub(crate) root: Session,
     pub(crate) hub: Hub,
     pub(crate) appearance: Appearance,
+    /// The profile folder, and the group of the browser's user where that is not ours.
+    home: (PathBuf, Option<u32>),
     /// Isolated worlds by session, frame and document.
     pub(crate) worlds: Mutex<HashMap<DocumentKey, i64>>,
     /// The last long text of each tab, for cursors.
@@ -64,6 +67,7 @@ impl Browser {
 
     async fn attempt(spec: &LaunchSpec, sandbox: bool) -> Result<Self, LaunchError> {
         let appearance = spec.appearance.clone();
+        let home = (spec.profile_dir.clone(), spec.uid.map(|(_, group)| group));
         let (process, stream) = launch::start(&appearance.dress(spec), sandbox)?;
         let hub = Hub::new();
         let observer = Observer { hub: hub.clone(), viewport: spec.viewport, appearance: appearance.clone() };
@@ -75,6 +79,7 @@ impl Browser {
             root,
             hub,
             appearance,
+            home,
             worlds: Mutex::default(),
             kept: Mutex::default(),
             secrets: Mutex::default(),
@@ -187,6 +192,11 @@ impl Browser {
     /// `version`. Mask these texts in whatever comes from the page, also in errors.
     pub fn typed_secrets(&self, version: u64) -> Option<(Vec<String>, u64)> {
         self.secrets.lock().since(version)
+    }
+
+    /// The profile folder, and the group of the browser's user where that is not ours.
+    pub(crate) fn home(&self) -> (PathBuf, Option<u32>) {
+        self.home.clone()
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

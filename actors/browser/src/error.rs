@@ -103,6 +103,15 @@ pub enum Error {
         /// What it threw, in the page's words.
         message: String,
     },
+    /// The element was clicked, and the page opened no chooser for files.
+    #[error("{reference} is no field for files, and no chooser opened when it was clicked")]
+    NoFileChooser {
+        /// The ref.
+        reference: ElementRef,
+    },
+    /// The files could not be copied for the browser; the page was not touched. The server's log says why.
+    #[error("the files could not be handed to the browser")]
+    NotCopied,
     /// Time is up.
     #[error("the time for this step was up before it was done")]
     TaskTimeout {
@@ -177,6 +186,8 @@ impl Error {
             Self::TabClosed { .. } => "tab_closed",
             Self::TabCrashed { .. } => "tab_crashed",
             Self::ScriptFailed { .. } => "script_failed",
+            Self::NoFileChooser { .. } => "no_file_chooser",
+            Self::NotCopied => "internal",
             Self::TaskTimeout { .. } => "task_timeout",
             Self::Cancelled { .. } => "cancelled",
             Self::RuntimeCrashed { .. } => "runtime_crashed",
@@ -203,6 +214,8 @@ impl Error {
             | Self::TabClosed { .. }
             | Self::TabCrashed { .. }
             | Self::ScriptFailed { .. }
+            | Self::NoFileChooser { .. }
+            | Self::NotCopied
             | Self::Cancelled { .. }
             | Self::ResultTooLarge
             | Self::Internal { .. } => false,
@@ -218,7 +231,7 @@ impl Error {
             | Self::Cancelled { sent }
             | Self::RuntimeCrashed { sent }
             | Self::Internal { sent, .. } => *sent,
-            Self::NavigationFailed { .. } | Self::ScriptFailed { .. } => true,
+            Self::NavigationFailed { .. } | Self::ScriptFailed { .. } | Self::NoFileChooser { .. } => true,
             Self::InvalidArgs { .. }
             | Self::InvalidCursor
             | Self::ElementNotFound { .. }
@@ -227,6 +240,7 @@ impl Error {
             | Self::DialogOpen { .. }
             | Self::BlockedByPolicy { .. }
             | Self::RuntimeStopped
+            | Self::NotCopied
             | Self::ResultTooLarge => false,
         }
     }
@@ -234,9 +248,9 @@ impl Error {
     /// What an agent needs to go on, as JSON; may hold text of the page.
     pub fn details(&self) -> Option<Value> {
         match self {
-            Self::ElementNotFound { reference } | Self::StaleRef { reference } => {
-                Some(json!({ "ref": reference }))
-            }
+            Self::ElementNotFound { reference }
+            | Self::StaleRef { reference }
+            | Self::NoFileChooser { reference } => Some(json!({ "ref": reference })),
             Self::ElementNotActionable { reference, check, covered_by } => {
                 Some(json!({ "ref": reference, "check": check, "covered_by": covered_by }))
             }
@@ -249,6 +263,7 @@ impl Error {
             Self::InvalidArgs { message } => Some(json!({ "problems": [message] })),
             Self::InvalidCursor
             | Self::ScriptFailed { .. }
+            | Self::NotCopied
             | Self::TaskTimeout { .. }
             | Self::Cancelled { .. }
             | Self::RuntimeCrashed { .. }
@@ -321,6 +336,8 @@ mod tests {
             Error::TabClosed { tab: Some(tab), tabs: Vec::new(), sent },
             Error::TabCrashed { tab, sent },
             Error::ScriptFailed { message: "ReferenceError: x is not defined".to_owned() },
+            Error::NoFileChooser { reference },
+            Error::NotCopied,
             Error::TaskTimeout { sent },
             Error::Cancelled { sent },
             Error::RuntimeCrashed { sent },

@@ -21,8 +21,8 @@ use tracing::{debug, trace};
 
 pub(crate) use self::shape::Target;
 use self::shape::{
-    AttachedEvent, Dialog, Download, DragIntercepted, FrameNamed, FrameNavigated, RequestPaused,
-    ResponseReceived, SessionGone, TargetChanged, TargetGone,
+    AttachedEvent, ChooserOpened, Dialog, Download, DragIntercepted, FrameNamed, FrameNavigated,
+    RequestPaused, ResponseReceived, SessionGone, TargetChanged, TargetGone,
 };
 use crate::appearance::Appearance;
 use crate::connection::{Connection, Event, Gone, Listener};
@@ -135,6 +135,10 @@ impl Observer {
             | "Page.frameStoppedLoading" => {
                 let frame: FrameNamed = serde_json::from_str(params)?;
                 self.change_tab(session, |tab| leaves(tab, method, frame));
+            }
+            "Page.fileChooserOpened" => {
+                let opened: ChooserOpened = serde_json::from_str(params)?;
+                self.change_tab(session, |tab| tab.chooser = opened.backend_node_id);
             }
             "Page.frameDetached" => {
                 let frame: FrameNamed = serde_json::from_str(params)?;

@@ -119,6 +119,8 @@ pub(crate) struct Tab {
     pub(crate) pressed: i64,
     /// What a native drag carries that the browser has handed to us.
     pub(crate) dragged: Option<DragData>,
+    /// The field of the chooser for files that was opened last, while choosers are left to us.
+    pub(crate) chooser: Option<i64>,
 }
 
 impl Tab {
@@ -140,6 +142,7 @@ impl Tab {
             frames: HashMap::new(),
             pressed: 0,
             dragged: None,
+            chooser: None,
         }
     }
 

@@ -4,7 +4,6 @@
 
 mod common;
 
-use browser::args::*;
 use browser::results::*;
 use browser::{Check, Error};
 use common::{args, call, ref_of, world};

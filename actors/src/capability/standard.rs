@@ -31,14 +31,14 @@ pub struct AnnotatedPicture {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PdfFile {
     /// Where its bytes are.
-    pub artifact: PictureFile,
+    pub artifact: KeptFile,
 }
 
 /// A picture, kept as an artifact.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Picture {
     /// Where its bytes are.
-    pub artifact: PictureFile,
+    pub artifact: KeptFile,
     /// Width in pixels.
     pub width: u32,
     /// Height in pixels.
@@ -47,7 +47,7 @@ pub struct Picture {
 
 /// A file that a task made.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct PictureFile {
+pub struct KeptFile {
     /// Its id: `GET …/artifacts/{artifact_id}` gives the bytes.
     pub artifact_id: ArtifactId,
     /// Its media type.
@@ -79,6 +79,7 @@ fn rows() -> Vec<Result<Row, CatalogueError>> {
         row::<args::ScrollArgs, results::ScrollResult>("scroll", "Scrolls the page or a part of it.", Standard, ACTS, json!({ "to": "bottom" })),
         row::<args::DragArgs, results::PageState>("drag", "Drags one element onto another.", Standard, ACTS, json!({ "from": "e8", "to": "e9" })),
         row::<args::MouseArgs, results::PageState>("mouse", "Uses the mouse at a point of the view.", Standard, ACTS, json!({ "action": "click", "x": 320, "y": 240 })),
+        row::<args::UploadArgs, results::UploadResult>("upload", "Gives files of the Space to a page.", Standard, ACTS, json!({ "ref": "e8", "files": ["art_00000000000000000000000000"] })),
         row::<args::WaitArgs, results::WaitResult>("wait", "Waits for one thing to come true.", Standard, READS, json!({ "text": "Thank you" })),
         row::<args::DialogArgs, results::PageState>("dialog", "Answers the open dialog.", Standard, ACTS, json!({ "action": "accept" })),
         row::<args::TabNewArgs, results::TabList>("tab_new", "Opens a tab.", Standard, ACTS, json!({ "url": "https://example.org" })),

@@ -34,7 +34,7 @@ macro_rules! args {
 mod forms;
 mod reading;
 
-pub use forms::{Border, DragArgs, MouseAction, MouseArgs, ScrollArgs, SelectArgs};
+pub use forms::{Border, DragArgs, MouseAction, MouseArgs, ScrollArgs, SelectArgs, UploadArgs};
 pub use reading::{AnnotateArgs, EvaluateArgs, GetArgs, GetHtmlArgs, Paper, PdfArgs, What};
 
 /// What to wait for after a navigation.

@@ -153,6 +153,26 @@ pub struct Content {
     pub cursor: Option<String>,
 }
 
+/// The page after it got files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UploadResult {
+    /// The page. Its `effect` is `sent_unconfirmed` if the page sees other files than it was given.
+    #[serde(flatten)]
+    pub page: PageState,
+    /// The files as the page sees them; not told where the page left or opened a dialog at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<Vec<AcceptedFile>>,
+}
+
+/// A file as a page sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AcceptedFile {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
 /// One thing of an element.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct GetResult {

@@ -118,3 +118,10 @@ pub(super) struct Download {
 pub(super) struct DragIntercepted {
     pub(super) data: DragData,
 }
+
+/// `Page.fileChooserOpened`: a chooser for files that is left to us.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ChooserOpened {
+    pub(super) backend_node_id: Option<i64>,
+}

@@ -1,5 +1,6 @@
 //! A Chromium of this machine: one process tree, one profile, one uid for each start of each Space.
 
+mod files;
 mod notices;
 mod record;
 mod steps;
@@ -15,11 +16,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use browser::{Browser, Call, LaunchError, LaunchSpec};
+use browser::{Browser, Call, LaunchError, LaunchSpec, results::Annotated};
 use eventlog::{
     Json, Redactor, Sensitive,
     event::{instance::LossReason, space::TaskError},
-    id::ArtifactId,
 };
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use self::{
+    files::Files,
     record::RuntimeRecord,
     steps::{Raw, StepError},
     uids::{Uid, Uids},
@@ -37,8 +38,8 @@ use super::{
     fence::{FenceGate, reservation_ended},
 };
 use crate::{
-    artifact::{self, Limits, StoreError},
-    capability::standard::{Picture, PictureFile},
+    artifact::{self, Limits},
+    capability::standard::{AnnotatedPicture, KeptFile, PdfFile, Picture},
     clock::IdSource,
     config::ChromiumConfig,
     space::{RESULT_BYTES_MAX, failure::Failure},
@@ -118,7 +119,7 @@ impl RuntimeFactory for ChromiumFactory {
             warn!(%error, "A record of a runtime could not be renewed.");
         }
         info!(space.id = %spec.space, generation = spec.generation.0, sandbox = browser.is_sandboxed(), "Chromium started.");
-        Ok(Chromium::new(browser, spec, path, uid, self))
+        Ok(Chromium::new(browser, &spec, path, uid, self))
     }
 
     async fn end_orphans(&self) -> std::io::Result<usize> {
@@ -170,14 +171,11 @@ impl Secrets {
 /// One start of Chromium.
 struct Chromium {
     browser: Arc<Browser>,
-    spec: RuntimeSpec,
     gate: FenceGate,
     ended: watch::Receiver<Option<End>>,
     stopping: Arc<AtomicBool>,
     record: PathBuf,
-    artifacts: PathBuf,
-    limits: Limits,
-    ids: Arc<dyn IdSource>,
+    files: Files,
     secrets: Arc<Mutex<Secrets>>,
     /// Given back when the browser is gone and this is dropped.
     uid: Mutex<Option<Uid>>,
@@ -186,7 +184,7 @@ struct Chromium {
 impl Chromium {
     fn new(
         browser: Browser,
-        spec: RuntimeSpec,
+        spec: &RuntimeSpec,
         record: PathBuf,
         uid: Option<Uid>,
         factory: &ChromiumFactory,
@@ -204,16 +202,18 @@ impl Chromium {
         Arc::new(Self {
             gate: FenceGate::new(spec.fence),
             browser: Arc::new(browser),
-            spec,
             ended,
             stopping,
             record,
-            artifacts: factory.data_dir.join(artifact::FOLDER),
-            limits: Limits {
-                bytes_max: factory.config.artifact_bytes_max,
-                space_bytes_max: factory.config.space_artifact_bytes_max,
+            files: Files {
+                folder: factory.data_dir.join(artifact::FOLDER),
+                space: spec.space,
+                limits: Limits {
+                    bytes_max: factory.config.artifact_bytes_max,
+                    space_bytes_max: factory.config.space_artifact_bytes_max,
+                },
+                ids: Arc::clone(&factory.ids),
             },
-            ids: Arc::clone(&factory.ids),
             secrets: Arc::default(),
             uid: Mutex::new(uid),
         })
@@ -225,7 +225,19 @@ impl Chromium {
                 let result = self.redactor().bounded_json(result, RESULT_BYTES_MAX);
                 Outcome::Completed { result, artifacts: Vec::new() }
             }
-            Ok(Raw::Picture(picture)) => self.keep_picture(picture).await,
+            Ok(Raw::Picture(picture)) => {
+                let file = (picture.bytes.clone(), picture.media_type);
+                self.keep("screenshot", file, |kept| written(described(&picture, kept))).await
+            }
+            Ok(Raw::Annotated(Annotated { picture, legend })) => {
+                let file = (picture.bytes.clone(), picture.media_type);
+                let result = |kept| written(AnnotatedPicture { picture: described(&picture, kept), legend });
+                self.keep("screenshot", file, result).await
+            }
+            Ok(Raw::Pdf(pdf)) => {
+                let file = (pdf.bytes, "application/pdf");
+                self.keep("pdf", file, |artifact| written(PdfFile { artifact })).await
+            }
             Err(StepError::Browser(browser::Error::Cancelled { .. })) => Outcome::Cancelled,
             Err(StepError::Browser(error)) => Outcome::Failed(self.error(&error, &step.args)),
             Err(StepError::Bug) => Outcome::Failed(Failure::Internal.error()),
@@ -236,8 +248,9 @@ impl Chromium {
     /// The step as a task of its own: a caller that stops listening does not cut it in two, and a bug in it ends there.
     async fn drive(&self, step: &Step, call: Call) -> Result<Raw, StepError> {
         let (browser, capability) = (Arc::clone(&self.browser), step.capability.clone());
-        let args = step.args.clone();
-        let driven = tokio::spawn(async move { steps::run(&browser, &capability, &args, &call).await });
+        let (args, files) = (step.args.clone(), self.files.clone());
+        let driven =
+            tokio::spawn(async move { steps::run(&browser, &capability, &args, &call, &files).await });
         driven.await.unwrap_or(Err(StepError::Bug))
     }
 
@@ -260,43 +273,30 @@ impl Chromium {
         }
     }
 
-    /// On disk and synced before the event that names it.
-    async fn keep_picture(&self, picture: browser::results::Screenshot) -> Outcome {
-        let id = ArtifactId::from_uuid(self.ids.uuid());
-        let (folder, space, limits) = (self.artifacts.clone(), self.spec.space, self.limits);
-        let (bytes, media_type) = (picture.bytes, picture.media_type);
-        let kept = tokio::task::spawn_blocking(move || {
-            artifact::store(&folder, space, id, "screenshot", media_type, &bytes, limits)
-        });
-        let record = match kept.await {
-            Ok(Ok(record)) => record,
-            Ok(Err(StoreError::Io(error))) => {
-                warn!(space.id = %self.spec.space, %error, "An artifact could not be kept.");
-                return Outcome::Failed(Failure::Internal.saying("the picture could not be kept", true));
+    /// Keeps the file of a step, and gives the step's result.
+    async fn keep(
+        &self,
+        kind: &'static str,
+        (bytes, media_type): (bytes::Bytes, &'static str),
+        result: impl FnOnce(KeptFile) -> Json,
+    ) -> Outcome {
+        match self.files.keep(kind, media_type, bytes).await {
+            Ok(record) => {
+                let result = result(files::described(&record));
+                let result = self.redactor().bounded_json(result, RESULT_BYTES_MAX);
+                Outcome::Completed { result, artifacts: vec![record] }
             }
-            Ok(Err(StoreError::TooLarge(_) | StoreError::SpaceFull(_))) => {
-                return Outcome::Failed(
-                    Failure::ResultTooLarge.saying("there is no room for the picture", true),
-                );
-            }
-            Err(_) => {
-                return Outcome::Failed(Failure::Internal.saying("the picture could not be kept", true));
-            }
-        };
-        let result = Picture {
-            artifact: PictureFile {
-                artifact_id: id,
-                media_type: record.media_type.clone(),
-                bytes: record.bytes,
-                sha256: record.sha256.clone(),
-            },
-            width: picture.width,
-            height: picture.height,
-        };
-        let result = serde_json::to_value(result).unwrap_or_default();
-        let result = self.redactor().bounded_json(result, RESULT_BYTES_MAX);
-        Outcome::Completed { result, artifacts: vec![record] }
+            Err(error) => Outcome::Failed(error),
+        }
     }
+}
+
+fn described(picture: &browser::results::Screenshot, artifact: KeptFile) -> Picture {
+    Picture { artifact, width: picture.width, height: picture.height }
+}
+
+fn written(result: impl serde::Serialize) -> Json {
+    serde_json::to_value(result).unwrap_or_default()
 }
 
 fn text_arg(args: &Sensitive<Json>) -> Option<String> {

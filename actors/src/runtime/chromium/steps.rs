@@ -1,5 +1,6 @@
 //! From a capability's name to what the browser does: one line each. Args become types here, results become JSON.
 
+use super::files::Files;
 use browser::{Browser, Call, Error};
 use eventlog::{Json, Sensitive, id::CapabilityName};
 use serde::{Serialize, de::DeserializeOwned};
@@ -38,6 +39,7 @@ pub(super) async fn run(
     capability: &CapabilityName,
     a: &Sensitive<Json>,
     call: &Call,
+    files: &Files,
 ) -> Result<Raw, StepError> {
     match capability.as_str() {
         "navigate" => json(browser.navigate(&args(a)?, call).await?),
@@ -58,6 +60,7 @@ pub(super) async fn run(
         "scroll" => json(browser.scroll(&args(a)?, call).await?),
         "drag" => json(browser.drag(&args(a)?, call).await?),
         "mouse" => json(browser.mouse(&args(a)?, call).await?),
+        "upload" => json(files.upload(browser, &args(a)?, call).await?),
         "wait" => json(browser.wait(&args(a)?, call).await?),
         "dialog" => json(browser.dialog(&args(a)?, call).await?),
         "tab_new" => json(browser.tab_new(&args(a)?, call).await?),

@@ -18,6 +18,18 @@ args! {
     }
 }
 
+args! {
+    /// Gives files to a page.
+    UploadArgs {
+        /// The field for files, its label, or what opens a chooser when it is clicked.
+        #[serde(rename = "ref")]
+        pub reference: ElementRef,
+        /// The files: ids of artifacts of this Space.
+        #[schemars(length(min = 1, max = 10), inner(regex(pattern = r"^art_[0-7][0-9a-hjkmnp-tv-z]{25}$")))]
+        pub files: Vec<String>,
+    }
+}
+
 /// A border to scroll to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
