@@ -50,6 +50,8 @@ pub struct ChromiumConfig {
     pub uid_count: u32,
     /// Whether Chromium may run without its own sandbox. Default no (C18).
     pub allow_no_sandbox: bool,
+    /// Whether capabilities of the trusted bundle are carried out. Default no (S3).
+    pub allow_trusted: bool,
     /// The most bytes of one artifact. Default 32 MiB.
     pub artifact_bytes_max: u64,
     /// The most bytes of all artifacts of one Space. Default 512 MiB.
@@ -85,6 +87,7 @@ impl Default for ChromiumConfig {
             uid_first: 40_000,
             uid_count: 10_000,
             allow_no_sandbox: false,
+            allow_trusted: false,
             artifact_bytes_max: 32 << 20,
             space_artifact_bytes_max: 512 << 20,
         }

@@ -254,6 +254,7 @@ impl Config {
             executable: self.chromium.clone(),
             uid_first: self.browser_uid_base,
             allow_no_sandbox: self.allow_no_sandbox,
+            allow_trusted: self.allow_trusted_bundle,
             ..Default::default()
         };
         actors::Config {

@@ -17,7 +17,7 @@ pub mod decide;
 pub mod effect;
 pub mod evolve;
 pub(crate) mod keeper;
-mod policy;
+pub(crate) mod policy;
 pub mod state;
 #[cfg(test)]
 mod tests;

@@ -16,10 +16,18 @@ use std::{
 };
 
 use async_trait::async_trait;
-use browser::{Browser, Call, LaunchError, LaunchSpec, results::Annotated};
+use browser::{
+    Appearance, Browser, Call, LaunchError, LaunchSpec,
+    args::{LoadState, NavigateArgs},
+    results::Annotated,
+};
 use eventlog::{
     Json, Redactor, Sensitive,
-    event::{instance::LossReason, space::TaskError},
+    event::{
+        environment::{ColourScheme, Environment},
+        instance::{Bundle, LossReason},
+        space::TaskError,
+    },
 };
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
@@ -39,7 +47,10 @@ use super::{
 };
 use crate::{
     artifact::{self, Limits},
-    capability::standard::{AnnotatedPicture, KeptFile, PdfFile, Picture},
+    capability::{
+        Catalogue,
+        standard::{AnnotatedPicture, KeptFile, PdfFile, Picture, standard},
+    },
     clock::IdSource,
     config::ChromiumConfig,
     space::{RESULT_BYTES_MAX, failure::Failure},
@@ -47,6 +58,10 @@ use crate::{
 
 /// How long a browser is asked to end before it is ended.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
+/// How long a start page may take before the browser counts as ready without it.
+const START_PAGE_WAIT: Duration = Duration::from_secs(10);
+/// How large a view is where the Space does not say, in CSS pixels.
+const VIEWPORT: (u32, u32) = (1280, 800);
 /// The longest message of an error.
 const MESSAGE_BYTES_MAX: usize = 2_000;
 /// The most that an error says besides.
@@ -99,6 +114,8 @@ impl RuntimeFactory for ChromiumFactory {
         record.write(&path).map_err(|error| Self::failed(&error.to_string()))?;
         let ids = uid.as_ref().map(|uid| (uid.number(), uid.number()));
         let launch = LaunchSpec {
+            viewport: spec.environment.viewport.map_or(VIEWPORT, |size| (size.width, size.height)),
+            appearance: appearance(&spec.environment),
             executable: self.config.executable.clone(),
             headless: spec.headless,
             allow_no_sandbox: self.config.allow_no_sandbox,
@@ -112,6 +129,9 @@ impl RuntimeFactory for ChromiumFactory {
                 return Err(start_error(&error));
             }
         };
+        if let Some(page) = &spec.environment.start_page {
+            open_first(&browser, page.get()).await;
+        }
         let identity = browser.identity();
         (record.pid, record.start_ticks) = (Some(identity.pid), Some(identity.start_ticks));
         if let Err(error) = record.write(&path) {
@@ -127,6 +147,28 @@ impl RuntimeFactory for ChromiumFactory {
         tokio::task::spawn_blocking(move || record::end_recorded(&data_dir))
             .await
             .map_err(std::io::Error::other)?
+    }
+}
+
+/// Opens the start page. What is wrong with it is the page's: the browser is ready all the same, and shows it.
+async fn open_first(browser: &Browser, page: &str) {
+    let navigate =
+        NavigateArgs { url: page.to_owned(), wait: LoadState::DomContentLoaded, tab: None, timeout_ms: None };
+    if let Err(error) = browser.navigate(&navigate, &Call::within(START_PAGE_WAIT)).await {
+        warn!(code = error.code(), "A start page could not be opened.");
+    }
+}
+
+fn appearance(environment: &Environment) -> Appearance {
+    Appearance {
+        timezone: environment.timezone.clone(),
+        locale: environment.locale.clone(),
+        device_scale: environment.device_scale.unwrap_or(1.0),
+        colour_scheme: environment.colour_scheme.map(|scheme| match scheme {
+            ColourScheme::Light => browser::ColourScheme::Light,
+            ColourScheme::Dark => browser::ColourScheme::Dark,
+        }),
+        user_agent: environment.user_agent.as_ref().map(|agent| agent.get().clone()),
     }
 }
 
@@ -176,6 +218,9 @@ struct Chromium {
     stopping: Arc<AtomicBool>,
     record: PathBuf,
     files: Files,
+    catalogue: Arc<Catalogue>,
+    /// Whether it carries out what only the trusted bundle has.
+    is_trusted: bool,
     secrets: Arc<Mutex<Secrets>>,
     /// Given back when the browser is gone and this is dropped.
     uid: Mutex<Option<Uid>>,
@@ -214,6 +259,8 @@ impl Chromium {
                 },
                 ids: Arc::clone(&factory.ids),
             },
+            catalogue: standard(),
+            is_trusted: spec.bundle == Bundle::Trusted && factory.config.allow_trusted,
             secrets: Arc::default(),
             uid: Mutex::new(uid),
         })
@@ -308,6 +355,12 @@ impl Runtime for Chromium {
     async fn execute(&self, step: Step, cancel: CancellationToken) -> Outcome {
         if !self.gate.admits(step.fence) {
             return Outcome::Failed(reservation_ended());
+        }
+        // The switch may have been turned off since the instance was registered and the Space opened.
+        let is_usual = self.catalogue.get(&step.capability).is_some_and(|row| row.is_in(Bundle::Standard));
+        if !is_usual && !self.is_trusted {
+            let message = "the server's configuration does not allow capabilities of the trusted bundle";
+            return Outcome::Failed(Failure::CapabilityNotGranted.saying(message, false));
         }
         let call = Call { deadline: Instant::from_std(step.deadline), cancel };
         self.run(&step, call).await
