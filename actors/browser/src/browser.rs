@@ -103,7 +103,7 @@ impl Browser {
     async fn set_up(&mut self, deadline: Instant) -> Result<(), CallError> {
         let root = self.root.clone();
         self.version = root.call(&GetVersionParams::default(), deadline).await?.product;
-        let attach = auto_attach("page");
+        let attach = auto_attach(&["page"]);
         let discover = SetDiscoverTargetsParams { discover: true, filter: attach.filter.clone() };
         root.call(&discover, deadline).await?;
         root.call(&attach, deadline).await?;

@@ -224,6 +224,19 @@ impl Observer {
         for session in lost {
             connection.fail_session(&session, Gone::Detached);
         }
+        self.redress(connection);
+    }
+
+    /// Sets the locale again wherever it may have gone with a page: pages that share a process share it, and it is
+    /// taken back with the one that set it.
+    fn redress(&self, connection: &Connection) {
+        if self.appearance.locale.is_none() {
+            return;
+        }
+        let left: Vec<Arc<str>> = self.hub.state().sessions.keys().cloned().collect();
+        for session in left {
+            self.appearance.post_locale(&Session::attached(connection.clone(), session));
+        }
     }
 
     fn destroyed(&self, connection: &Connection, target: &str) {
@@ -316,6 +329,7 @@ impl Observer {
             tab.frames.insert(frame.id, known);
             refused
         });
+        self.redress(connection);
         if let Some(notice) = refused {
             self.hub.notices().tell(notice);
             let session = Session::attached(connection.clone(), session.into());
@@ -336,18 +350,19 @@ impl Observer {
 fn prepare(session: &Session) {
     session.post(&EnableParams::default());
     session.post(&SetLifecycleEventsEnabledParams::new(true));
-    session.post(&auto_attach("iframe"));
+    // Workers only to let them run: whoever holds frames holds these too, and they would wait for ever.
+    session.post(&auto_attach(&["iframe", "worker"]));
 }
 
-/// Attach to targets of `kind` by itself, and hold each until it is prepared.
-pub(crate) fn auto_attach(kind: &str) -> SetAutoAttachParams {
-    let wanted = FilterEntry { exclude: Some(false), r#type: Some(kind.into()) };
+/// Attach to targets of these kinds by itself, and hold each until it is prepared.
+pub(crate) fn auto_attach(kinds: &[&str]) -> SetAutoAttachParams {
+    let wanted = kinds.iter().map(|kind| FilterEntry { exclude: Some(false), r#type: Some((*kind).into()) });
     let rest = FilterEntry { exclude: Some(true), r#type: None };
     SetAutoAttachParams {
         auto_attach: true,
         wait_for_debugger_on_start: true,
         flatten: Some(true),
-        filter: Some(TargetFilter::new(vec![wanted, rest])),
+        filter: Some(TargetFilter::new(wanted.chain([rest]).collect::<Vec<_>>())),
     }
 }
 

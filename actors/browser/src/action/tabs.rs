@@ -116,7 +116,7 @@ impl Browser {
         struct Targets {
             target_infos: Vec<Target>,
         }
-        let ask = GetTargetsParams { filter: auto_attach("page").filter };
+        let ask = GetTargetsParams { filter: auto_attach(&["page"]).filter };
         let by = Instant::now() + TITLES_WAIT;
         // Without an answer the last report stands.
         if let Ok(Targets { target_infos }) = self.root.fetch(&ask, by).await {
