@@ -1,6 +1,6 @@
 //! What pages are told of the place that they are in: time zone, language, pixels, colours, and which browser it is.
 //!
-//! Time zone, accepted languages and user agent are given to the whole process tree at its start, so that every
+//! Time zone, accepted languages, pixels and user agent are given to the whole process tree at its start, so that every
 //! worker has them too. The rest is set in each page and each frame of another process before its first document.
 
 use chromiumoxide_cdp::cdp::browser_protocol::emulation::{
@@ -53,6 +53,10 @@ impl Appearance {
             spec.arguments.push(format!("--lang={locale}"));
             spec.arguments.push(format!("--accept-lang={}", accepted(locale)));
         }
+        if (self.device_scale - 1.0).abs() > f64::EPSILON {
+            // Frames of another process hear of no override before their first script.
+            spec.arguments.push(format!("--force-device-scale-factor={}", self.device_scale));
+        }
         if let Some(user_agent) = &self.user_agent {
             spec.arguments.push(format!("--user-agent={user_agent}"));
         }
@@ -61,9 +65,7 @@ impl Appearance {
 
     /// Sets the rest in a page or frame. Only posted, never waited for.
     pub(crate) fn post(&self, session: &Session) {
-        if let Some(locale) = &self.locale {
-            session.post(&SetLocaleOverrideParams { locale: Some(locale.replace('-', "_")) });
-        }
+        self.post_locale(session);
         if let Some(scheme) = self.colour_scheme {
             let value = match scheme {
                 ColourScheme::Light => "light",
@@ -71,6 +73,13 @@ impl Appearance {
             };
             let feature = MediaFeature { name: "prefers-color-scheme".to_owned(), value: value.to_owned() };
             session.post(&SetEmulatedMediaParams { media: None, features: Some(vec![feature]) });
+        }
+    }
+
+    /// Sets the locale. Refused where a page of the same process has set it, and then it is set.
+    pub(crate) fn post_locale(&self, session: &Session) {
+        if let Some(locale) = &self.locale {
+            session.post(&SetLocaleOverrideParams { locale: Some(locale.replace('-', "_")) });
         }
     }
 }

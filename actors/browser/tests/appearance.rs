@@ -51,10 +51,11 @@ fn is_there(told: &Value, is_page: bool) {
 async fn every_tab_popup_frame_and_worker_is_told_the_same_and_before_its_first_script() {
     let first = format!("<script>var first = {ASK}</script>");
     let page = format!(
-        "{first}<title>main</title><iframe src='http://localhost:{{PORT}}/in'></iframe><iframe src='/in'></iframe>
+        "<script>addEventListener('message', (e) => window.inside = (window.inside || []).concat(e.data));</script>
+         {first}<title>main</title><iframe src='http://localhost:{{PORT}}/in'></iframe><iframe src='/in'></iframe>
          <button onclick=\"window.open('/popup')\">Popup</button>
-         <script>addEventListener('message', (e) => window.inside = (window.inside || []).concat(e.data));
-         new Worker('/worker').onmessage = (e) => window.working = e.data;</script>"
+         <script>const worker = new Worker('/worker');
+         worker.onmessage = (e) => window.working = e.data; worker.onerror = (e) => window.working = e.message || 'error';</script>"
     );
     let inner = format!("{first}<script>parent.postMessage(first, '*')</script>");
     let worker = format!(
