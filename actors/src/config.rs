@@ -53,6 +53,8 @@ pub struct ChromiumConfig {
     /// Whether Chromium may run without a network namespace of its own, kept to the wall by its command line only.
     /// Default no.
     pub allow_no_network_namespace: bool,
+    /// Whether capabilities of the trusted bundle are carried out. Default no (S3).
+    pub allow_trusted: bool,
     /// The most bytes of one artifact. Default 32 MiB.
     pub artifact_bytes_max: u64,
     /// The most bytes of all artifacts of one Space. Default 512 MiB.
@@ -89,6 +91,7 @@ impl Default for ChromiumConfig {
             uid_count: 10_000,
             allow_no_sandbox: false,
             allow_no_network_namespace: false,
+            allow_trusted: false,
             artifact_bytes_max: 32 << 20,
             space_artifact_bytes_max: 512 << 20,
         }

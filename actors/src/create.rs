@@ -67,6 +67,7 @@ async fn try_create(
             idle_timeout: create.idle_timeout.unwrap_or(world.config.idle_timeout),
             fingerprint_key: key,
             idempotency,
+            environment: create.environment,
         },
         caller: context.caller.clone(),
         append,

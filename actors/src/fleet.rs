@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tracing::{field, info_span, warn};
 
 use crate::{
+    environment::InEnvironment,
     instance,
     runtime::{Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError},
     space::{self, RuntimeStatus},
@@ -93,7 +94,7 @@ impl Fleet {
         let supervisor = Supervisor::start(
             last.map(|last| last.supervisor.clone()),
             spec,
-            Arc::clone(&self.factory),
+            Arc::new(InEnvironment { factory: Arc::clone(&self.factory), log: Arc::clone(&world.log) }),
             Arc::new(reports),
             Arc::clone(&world.ids),
             world.config.restarts,

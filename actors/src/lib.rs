@@ -13,6 +13,7 @@ pub mod config;
 mod create;
 mod directory;
 mod drain;
+mod environment;
 mod execution;
 pub mod fleet;
 mod history;
@@ -36,6 +37,7 @@ mod world;
 pub use self::{
     caller::{Caller, Context, Scope},
     config::Config,
+    environment::plain as plain_text,
     rejection::{Denial, Rejection},
     spaces::{Parts, Spaces},
 };

@@ -83,6 +83,11 @@ fn meaning(workspace: &WorkspaceId, create: &CreateSpace) -> [u8; 32] {
     for grant in grants {
         update(&mut hash, grant);
     }
+    // Nothing where there is none, so that what was hashed before there were environments stays the same.
+    if !create.environment.is_plain() {
+        update(&mut hash, "environment");
+        update(&mut hash, &serde_json::to_string(&create.environment).unwrap_or_default());
+    }
     *hash.finalize().as_bytes()
 }
 

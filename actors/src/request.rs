@@ -5,6 +5,7 @@ use std::time::Duration;
 use eventlog::{
     Json, Position, Sensitive, Timestamp,
     event::{
+        environment::Environment,
         instance::{Bundle, InstanceKind, NetworkPolicy},
         space::Owner,
     },
@@ -33,6 +34,8 @@ pub struct CreateSpace {
     pub idle_timeout: Option<Duration>,
     /// The `Idempotency-Key` header, 1–255 bytes.
     pub idempotency_key: Option<String>,
+    /// What its pages shall be told of the place that they are in.
+    pub environment: Environment,
 }
 
 /// A Space that was made, or found by its idempotency key.

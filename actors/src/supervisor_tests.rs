@@ -149,6 +149,7 @@ fn supervise(lives: Vec<Option<Duration>>) -> (Supervisor, Arc<Trace>) {
         headless: true,
         generation: Generation::ZERO,
         fence: Fence(Position(1)),
+        environment: eventlog::event::environment::Environment::default(),
     };
     let factory = Arc::new(Mortal { trace: Arc::clone(&trace), lives: Mutex::new(lives) });
     let ids = Arc::new(TestIds::default());

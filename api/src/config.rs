@@ -276,6 +276,7 @@ impl Config {
             uid_first: self.browser_uid_base,
             allow_no_sandbox: self.allow_no_sandbox,
             allow_no_network_namespace: self.allow_no_network_namespace,
+            allow_trusted: self.allow_trusted_bundle,
             ..Default::default()
         };
         actors::Config {

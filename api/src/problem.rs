@@ -164,6 +164,10 @@ codes! {
     TabClosed = "tab_closed", TASK, false, Perhaps;
     /// The tab's page crashed; `navigate` revives the tab.
     TabCrashed = "tab_crashed", TASK, false, Perhaps;
+    /// The script of `evaluate` threw, or its value can not be written as JSON; it has run as far as that.
+    ScriptFailed = "script_failed", TASK, false, Perhaps;
+    /// The element is no field for files, and no chooser for files opened when it was clicked.
+    NoFileChooser = "no_file_chooser", TASK, false, Perhaps;
     /// The step did not acknowledge its cancel in time, so its browser was ended.
     CancelTimeout = "cancel_timeout", TASK, true, Perhaps;
     /// The browser was stopped under the task; a Space that is still open gets another one.

@@ -3,6 +3,7 @@
 //! An event is never edited once released: a new shape gets a new schema number and an upcast (`upcast.rs`), and
 //! its golden bytes stay in `tests/golden/`.
 
+pub mod environment;
 pub mod instance;
 pub mod server;
 pub mod space;

@@ -87,6 +87,29 @@ fn every_golden_file_decodes_to_a_known_event() {
     assert_eq!(kinds.len(), expected, "each kind has at least one file");
 }
 
+/// Fields that a kind has gained since its first release, without another schema.
+#[test]
+fn an_opened_with_an_environment_has_golden_bytes_of_its_own() {
+    let text = fs::read_to_string(folder().join("samples.json")).expect("the samples are there");
+    let all: Value = serde_json::from_str(&text).expect("the samples are JSON");
+    let mut payload = all["space"]["opened"].clone();
+    payload["environment"] = serde_json::json!({
+        "timezone": "Europe/Berlin", "locale": "de-DE", "viewport": { "width": 400, "height": 800 }, "device_scale": 2.5,
+        "colour_scheme": "dark", "user_agent": "Agent/1", "start_page": "https://example.org/",
+        "allowed_hosts": ["example.org:8443"]
+    });
+    let event = from_json(StreamKind::Space, serde_json::json!({ "kind": "opened", "payload": payload }));
+    let encoded = encode_event(&event).expect("it encodes");
+    let path = folder().join("space.opened.1.environment.bin");
+    if std::env::var_os("GOLDEN_WRITE").is_some() && !path.exists() {
+        fs::write(&path, &encoded.payload).expect("the folder takes it");
+    }
+    let golden = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert_eq!(hex::encode(&encoded.payload), hex::encode(&golden), "{}", path.display());
+    let decoded = decode_event(StreamKind::Space, "opened", encoded.schema, &golden).expect("it decodes");
+    assert_eq!((decoded, encoded.schema), (event, 1));
+}
+
 #[test]
 fn a_payload_without_its_optional_fields_still_decodes() {
     let payload =

@@ -92,6 +92,7 @@ fn opened(space: u64) -> Result<Event, Box<dyn Error>> {
         idle_timeout_seconds: 1800,
         fingerprint_key: KeyId { file: 0, slot: 0 },
         idempotency: None,
+        environment: None,
     };
     Ok(event.into())
 }

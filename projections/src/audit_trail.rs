@@ -61,6 +61,8 @@ row! {
         browser_ms: Option<u64>,
         /// The host (and port, where it is not the usual one) of the page it led to, or that was blocked.
         site: Option<String>,
+        /// How often; more than once only for requests that were blocked alike.
+        times: u64,
         /// Size of the files that it made.
         artifact_bytes: u64,
         /// The trace in which it was decided.
@@ -71,7 +73,6 @@ row! {
 }
 
 /// What an event says besides its principal and time.
-#[derive(Default)]
 struct Act {
     action: &'static str,
     space: Option<SpaceId>,
@@ -79,6 +80,13 @@ struct Act {
     subject: Option<String>,
     code: Option<String>,
     site: Option<String>,
+    times: u64,
+}
+
+impl Default for Act {
+    fn default() -> Self {
+        Self { action: "", space: None, instance: None, subject: None, code: None, site: None, times: 1 }
+    }
 }
 
 impl AuditRow {
@@ -106,6 +114,7 @@ impl AuditRow {
             started_at: None,
             browser_ms: None,
             site: act.site,
+            times: act.times,
             artifact_bytes: 0,
             trace_id: trace_id.to_string(),
             place: event.position,
@@ -165,9 +174,10 @@ fn act_of(event: &RecordedEvent) -> Option<Act> {
             Act { subject, instance, ..kind(workspace_event.kind()) }
         }
         Event::Server(server_event) => match server_event {
-            ServerEvent::Booted { .. } | ServerEvent::DrainStarted { .. } | ServerEvent::Stopped { .. } => {
-                kind(server_event.kind())
-            }
+            ServerEvent::Booted { .. }
+            | ServerEvent::DrainStarted { .. }
+            | ServerEvent::Stopped { .. }
+            | ServerEvent::Repaired { .. } => kind(server_event.kind()),
         },
         // Of a later version: nobody here can say who did what.
         Event::Unknown(_) => return None,
@@ -180,8 +190,9 @@ fn of_space(event: &SpaceEvent) -> Option<Act> {
         SpaceEvent::Opened { instance, .. } => Act { instance: Some(*instance), ..Act::default() },
         SpaceEvent::CancelRequested { task, .. } => Act { subject: Some(task.to_string()), ..Act::default() },
         SpaceEvent::Faulted { code, .. } => Act { code: Some(code.clone()), ..Act::default() },
-        SpaceEvent::Blocked { rule, target } => {
-            Act { code: Some(rule.clone()), site: site_of(target.get()), ..Act::default() }
+        SpaceEvent::Blocked { rule, target, count } => {
+            let site = site_of(target.get());
+            Act { code: Some(rule.clone()), site, times: count.map_or(1, u64::from), ..Act::default() }
         }
         SpaceEvent::CloseRequested { .. } | SpaceEvent::Closed { .. } | SpaceEvent::Recovered { .. } => {
             Act::default()

@@ -76,6 +76,7 @@ impl SpaceRow {
             idle_timeout_seconds,
             fingerprint_key: _,
             idempotency: _,
+            environment: _,
         }) = &event.event
         else {
             return None;

@@ -91,6 +91,7 @@ pub(crate) fn opened_by(n: u64, in_workspace: &str, by: &str) -> Fact {
         idle_timeout_seconds: 1800,
         fingerprint_key: KeyId { file: 0, slot: 0 },
         idempotency: None,
+        environment: None,
     };
     of_space(n, event)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::TcpListener;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -17,6 +18,7 @@ use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, timeout};
 
+use crate::appearance::Appearance;
 use crate::connection::{CallError, Connection, Gone};
 use crate::gate::Gate;
 use crate::launch::{self, Exit, LaunchError, LaunchSpec, Process};
@@ -40,6 +42,9 @@ pub struct Browser {
     /// The session of the browser itself.
     pub(crate) root: Session,
     pub(crate) hub: Hub,
+    pub(crate) appearance: Appearance,
+    /// The profile folder, and the group of the browser's user where that is not ours.
+    home: (PathBuf, Option<u32>),
     /// Isolated worlds by session, frame and document.
     pub(crate) worlds: Mutex<HashMap<DocumentKey, i64>>,
     /// The last long text of each tab, for cursors.
@@ -65,16 +70,21 @@ impl Browser {
     }
 
     async fn attempt(spec: &LaunchSpec, sandbox: bool) -> Result<Self, LaunchError> {
-        let (process, stream) = launch::start(spec, sandbox)?;
+        let appearance = spec.appearance.clone();
+        let home = (spec.profile_dir.clone(), spec.uid.map(|(_, group)| group));
+        let (process, stream) = launch::start(&appearance.dress(spec), sandbox)?;
         let hub = Hub::new();
         hub.state().inline_frames.clone_from(&spec.inline_frames);
-        let connection = Connection::new(stream, Observer { hub: hub.clone(), viewport: spec.viewport });
+        let observer = Observer { hub: hub.clone(), viewport: spec.viewport, appearance: appearance.clone() };
+        let connection = Connection::new(stream, observer);
         let root = Session::browser(connection.clone());
         let mut browser = Self {
             process,
             connection,
             root,
             hub,
+            appearance,
+            home,
             worlds: Mutex::default(),
             kept: Mutex::default(),
             secrets: Mutex::default(),
@@ -200,6 +210,11 @@ impl Browser {
     /// `version`. Mask these texts in whatever comes from the page, also in errors.
     pub fn typed_secrets(&self, version: u64) -> Option<(Vec<String>, u64)> {
         self.secrets.lock().since(version)
+    }
+
+    /// The profile folder, and the group of the browser's user where that is not ours.
+    pub(crate) fn home(&self) -> (PathBuf, Option<u32>) {
+        self.home.clone()
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

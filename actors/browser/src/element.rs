@@ -34,14 +34,17 @@ macro_rules! on_element {
 
 pub(crate) const READY: &str = on_element!("js/ready.js");
 pub(crate) const WATCH: &str = on_element!("js/watch.js");
+pub(crate) const GET: &str = on_element!("js/get.js");
+pub(crate) const MARK: &str = on_element!("js/mark.js");
+pub(crate) const LABEL: &str = on_element!("js/label.js");
 const AIM: &str = on_element!("js/aim.js");
 const HOP: &str = include_str!("js/hop.js");
 
 /// Pause between two rounds of checks.
-const ROUND_PAUSE: Duration = Duration::from_millis(60);
+pub(crate) const ROUND_PAUSE: Duration = Duration::from_millis(60);
 
 /// Kept free before the deadline, so that the reason can still be told.
-const REPORT_RESERVE: Duration = Duration::from_millis(250);
+pub(crate) const REPORT_RESERVE: Duration = Duration::from_millis(250);
 
 /// An element, resolved in our isolated world. The page keeps its node until this is dropped.
 pub(crate) struct Element {
@@ -74,6 +77,14 @@ pub(crate) struct Aimed {
     #[serde(default)]
     y: f64,
     covered: Option<String>,
+}
+
+impl Aimed {
+    /// The point, covered or not; `None` if it could not be told.
+    pub(crate) fn spot(&self) -> Option<Spot> {
+        let is_known = !self.gone && (self.covered.is_none() || (self.x, self.y) != (0.0, 0.0));
+        is_known.then_some(Spot { x: self.x, y: self.y })
+    }
 }
 
 /// A check that failed, as our functions say it.
@@ -277,7 +288,13 @@ impl Act<'_> {
         }
     }
 
-    async fn hop(&self, outer: &PageFrame, inner: &PageFrame, spot: Spot) -> Result<Aimed, CallError> {
+    /// From a point in a frame to the point of the frame around it, and what is in the way there.
+    pub(crate) async fn hop(
+        &self,
+        outer: &PageFrame,
+        inner: &PageFrame,
+        spot: Spot,
+    ) -> Result<Aimed, CallError> {
         let owner = self.owner(outer, inner).await?;
         let session = self.browser.session(outer.session.clone());
         let world = self.world(&outer.session, &outer.id, &outer.loader).await?;

@@ -99,6 +99,21 @@ pub enum Error {
         /// Whether input had been sent.
         sent: bool,
     },
+    /// The caller's script threw, or its value can not be written as JSON. It has run as far as that.
+    #[error("the script failed: {message}")]
+    ScriptFailed {
+        /// What it threw, in the page's words.
+        message: String,
+    },
+    /// The element was clicked, and the page opened no chooser for files.
+    #[error("{reference} is no field for files, and no chooser opened when it was clicked")]
+    NoFileChooser {
+        /// The ref.
+        reference: ElementRef,
+    },
+    /// The files could not be copied for the browser; the page was not touched. The server's log says why.
+    #[error("the files could not be handed to the browser")]
+    NotCopied,
     /// Time is up.
     #[error("the time for this step was up before it was done")]
     TaskTimeout {
@@ -172,6 +187,9 @@ impl Error {
             Self::BlockedByPolicy { .. } => "blocked_by_policy",
             Self::TabClosed { .. } => "tab_closed",
             Self::TabCrashed { .. } => "tab_crashed",
+            Self::ScriptFailed { .. } => "script_failed",
+            Self::NoFileChooser { .. } => "no_file_chooser",
+            Self::NotCopied => "internal",
             Self::TaskTimeout { .. } => "task_timeout",
             Self::Cancelled { .. } => "cancelled",
             Self::RuntimeCrashed { .. } => "runtime_crashed",
@@ -197,6 +215,9 @@ impl Error {
             | Self::BlockedByPolicy { .. }
             | Self::TabClosed { .. }
             | Self::TabCrashed { .. }
+            | Self::ScriptFailed { .. }
+            | Self::NoFileChooser { .. }
+            | Self::NotCopied
             | Self::Cancelled { .. }
             | Self::ResultTooLarge
             | Self::Internal { .. } => false,
@@ -213,7 +234,7 @@ impl Error {
             | Self::RuntimeCrashed { sent }
             | Self::BlockedByPolicy { sent, .. }
             | Self::Internal { sent, .. } => *sent,
-            Self::NavigationFailed { .. } => true,
+            Self::NavigationFailed { .. } | Self::ScriptFailed { .. } | Self::NoFileChooser { .. } => true,
             Self::InvalidArgs { .. }
             | Self::InvalidCursor
             | Self::ElementNotFound { .. }
@@ -221,6 +242,7 @@ impl Error {
             | Self::ElementNotActionable { .. }
             | Self::DialogOpen { .. }
             | Self::RuntimeStopped
+            | Self::NotCopied
             | Self::ResultTooLarge => false,
         }
     }
@@ -228,9 +250,9 @@ impl Error {
     /// What an agent needs to go on, as JSON; may hold text of the page.
     pub fn details(&self) -> Option<Value> {
         match self {
-            Self::ElementNotFound { reference } | Self::StaleRef { reference } => {
-                Some(json!({ "ref": reference }))
-            }
+            Self::ElementNotFound { reference }
+            | Self::StaleRef { reference }
+            | Self::NoFileChooser { reference } => Some(json!({ "ref": reference })),
             Self::ElementNotActionable { reference, check, covered_by } => {
                 Some(json!({ "ref": reference, "check": check, "covered_by": covered_by }))
             }
@@ -242,6 +264,8 @@ impl Error {
             // The same shape as that of args which do not fit the schema.
             Self::InvalidArgs { message } => Some(json!({ "problems": [message] })),
             Self::InvalidCursor
+            | Self::ScriptFailed { .. }
+            | Self::NotCopied
             | Self::TaskTimeout { .. }
             | Self::Cancelled { .. }
             | Self::RuntimeCrashed { .. }
@@ -314,6 +338,9 @@ mod tests {
             Error::BlockedByPolicy { rule: "scheme", sent: false },
             Error::TabClosed { tab: Some(tab), tabs: Vec::new(), sent },
             Error::TabCrashed { tab, sent },
+            Error::ScriptFailed { message: "ReferenceError: x is not defined".to_owned() },
+            Error::NoFileChooser { reference },
+            Error::NotCopied,
             Error::TaskTimeout { sent },
             Error::Cancelled { sent },
             Error::RuntimeCrashed { sent },

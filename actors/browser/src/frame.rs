@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use crate::act::Act;
 use crate::connection::CallError;
+use crate::error::Error;
 use crate::policy;
 use crate::session::Session;
 
@@ -145,6 +146,13 @@ impl Act<'_> {
         });
         drop(state);
         Ok((frames, missing))
+    }
+
+    /// The frame that is the page itself.
+    pub(crate) async fn main_frame(&self) -> Result<PageFrame, Error> {
+        let (frames, _) = self.frames().await?;
+        let own = frames.into_iter().find(|frame| frame.id == self.target);
+        own.ok_or(Error::BlockedByPolicy { rule: "scheme", sent: false })
     }
 
     /// The sessions of the tab, parents first, and which of them is the page's.

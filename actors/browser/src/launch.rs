@@ -22,6 +22,7 @@ use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::watch;
 use tracing::warn;
 
+use crate::appearance::Appearance;
 use crate::executable::find_executable;
 use crate::flags;
 use crate::namespace::{self, Handover};
@@ -64,6 +65,8 @@ pub struct LaunchSpec {
     pub network: Network,
     /// Schemes of documents that a page brings itself (`data`, `blob`) and that its frames may show.
     pub inline_frames: Vec<String>,
+    /// What pages are told of the place that they are in.
+    pub appearance: Appearance,
     /// Further command line arguments.
     pub arguments: Vec<String>,
     /// Environment variables, besides the few that are always set.
@@ -85,6 +88,7 @@ impl LaunchSpec {
             viewport: (1280, 800),
             network: Network::Machine,
             inline_frames: Vec::new(),
+            appearance: Appearance::default(),
             arguments: Vec::new(),
             environment: Vec::new(),
             allow_no_sandbox: false,

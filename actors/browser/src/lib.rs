@@ -18,6 +18,7 @@
 
 mod act;
 mod action;
+mod appearance;
 mod browser;
 mod call;
 mod connection;
@@ -27,6 +28,7 @@ mod executable;
 mod flags;
 mod frame;
 mod gate;
+mod handover;
 mod launch;
 mod namespace;
 mod notice;
@@ -45,12 +47,14 @@ mod wire;
 
 pub use action::args;
 pub use action::results;
+pub use appearance::{Appearance, ColourScheme};
 pub use browser::Browser;
 pub use call::Call;
 pub use connection::{CallError, Connection, Event, Gone, Listener};
 pub use error::{Check, Error};
 pub use executable::find_executable;
 pub use gate::{Gate, Refusal};
+pub use handover::OutsideFile;
 pub use launch::{Exit, LaunchError, LaunchSpec, Network, PROFILE_PATH_BYTES_MAX};
 pub use namespace::try_seclusion;
 pub use notice::Notice;

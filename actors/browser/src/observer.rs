@@ -21,9 +21,10 @@ use tracing::{debug, trace};
 
 pub(crate) use self::shape::Target;
 use self::shape::{
-    AttachedEvent, Dialog, Download, FrameNamed, FrameNavigated, RequestPaused, ResponseReceived,
-    SessionGone, TargetChanged, TargetGone,
+    AttachedEvent, ChooserOpened, Dialog, Download, DragIntercepted, FrameNamed, FrameNavigated,
+    RequestPaused, ResponseReceived, SessionGone, TargetChanged, TargetGone,
 };
+use crate::appearance::Appearance;
 use crate::connection::{Connection, Event, Gone, Listener};
 use crate::notice::Notice;
 use crate::policy;
@@ -40,6 +41,7 @@ const TURN_AWAY_WAIT: Duration = Duration::from_millis(500);
 pub(crate) struct Observer {
     pub(crate) hub: Hub,
     pub(crate) viewport: (u32, u32),
+    pub(crate) appearance: Appearance,
 }
 
 impl Listener for Observer {
@@ -88,6 +90,10 @@ impl Observer {
                 let received: ResponseReceived = serde_json::from_str(params)?;
                 self.change_tab(session, |tab| answered(tab, received));
             }
+            ("Input.dragIntercepted", Some(session)) => {
+                let dragged: DragIntercepted = serde_json::from_str(params)?;
+                self.change_tab(session, |tab| tab.dragged = Some(dragged.data));
+            }
             (method, Some(session)) if method.starts_with("Page.") => {
                 self.fold_page(connection, method, session, params)?;
             }
@@ -130,6 +136,10 @@ impl Observer {
                 let frame: FrameNamed = serde_json::from_str(params)?;
                 self.change_tab(session, |tab| leaves(tab, method, frame));
             }
+            "Page.fileChooserOpened" => {
+                let opened: ChooserOpened = serde_json::from_str(params)?;
+                self.change_tab(session, |tab| tab.chooser = opened.backend_node_id);
+            }
             "Page.frameDetached" => {
                 let frame: FrameNamed = serde_json::from_str(params)?;
                 // "swap" only moves the frame to another process.
@@ -162,6 +172,7 @@ impl Observer {
                     }
                 });
                 prepare(&session);
+                self.appearance.post(&session);
             }
             _ => {}
         }
@@ -194,7 +205,13 @@ impl Observer {
     fn prepare_page(&self, session: &Session) {
         let (width, height) = self.viewport;
         prepare(session);
-        session.post(&SetDeviceMetricsOverrideParams::new(width, height, 1.0, false));
+        self.appearance.post(session);
+        session.post(&SetDeviceMetricsOverrideParams::new(
+            width,
+            height,
+            self.appearance.device_scale,
+            false,
+        ));
         session.post(&SetFocusEmulationEnabledParams::new(true));
     }
 
@@ -206,6 +223,19 @@ impl Observer {
         });
         for session in lost {
             connection.fail_session(&session, Gone::Detached);
+        }
+        self.redress(connection);
+    }
+
+    /// Sets the locale again wherever it may have gone with a page: pages that share a process share it, and it is
+    /// taken back with the one that set it.
+    fn redress(&self, connection: &Connection) {
+        if self.appearance.locale.is_none() {
+            return;
+        }
+        let left: Vec<Arc<str>> = self.hub.state().sessions.keys().cloned().collect();
+        for session in left {
+            self.appearance.post_locale(&Session::attached(connection.clone(), session));
         }
     }
 
@@ -305,6 +335,7 @@ impl Observer {
             tab.frames.insert(frame.id, known);
             refused
         });
+        self.redress(connection);
         if let Some((frame, notice)) = refused {
             notice.into_iter().for_each(|notice| self.hub.notices().tell(notice));
             let session = Session::attached(connection.clone(), session.into());

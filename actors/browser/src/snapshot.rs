@@ -186,6 +186,18 @@ impl Act<'_> {
         Ok(secret)
     }
 
+    /// Whether a field hides what it holds, or was once seen to.
+    pub(crate) async fn hides(&self, field: &NodeKey) -> Result<bool, Error> {
+        if self.browser.hub.state().secret_fields.contains(field) {
+            return Ok(true);
+        }
+        let hides = self.is_secret(field).await?;
+        if hides {
+            self.browser.hub.state().secret_fields.insert(field.clone());
+        }
+        Ok(hides)
+    }
+
     async fn is_secret(&self, field: &NodeKey) -> Result<bool, Error> {
         #[derive(Deserialize)]
         struct Described {

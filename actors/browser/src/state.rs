@@ -9,6 +9,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
+use crate::handover::HandedOver;
 use crate::notice::Notices;
 use crate::observer::Target;
 use crate::reference::{NodeKey, References, TabId};
@@ -39,6 +40,8 @@ pub(crate) struct State {
     pub(crate) secret_fields: HashSet<NodeKey>,
     /// Schemes of documents that a page brings itself and that its frames may show.
     pub(crate) inline_frames: Vec<String>,
+    /// Copies of files that pages were given, with a node of the document that has them.
+    pub(crate) given: Vec<(NodeKey, HandedOver)>,
     pub(crate) downloads: VecDeque<(u64, DownloadNote)>,
     pub(crate) download_count: u64,
     pub(crate) dialog_count: u64,
@@ -100,6 +103,7 @@ impl State {
     pub(crate) fn forget(&mut self, mut is_gone: impl FnMut(&NodeKey) -> bool) {
         self.references.forget(&mut is_gone);
         self.secret_fields.retain(|key| !is_gone(key));
+        self.given.retain(|(key, _)| !is_gone(key));
     }
 
     /// Notes the address and title of a tab.

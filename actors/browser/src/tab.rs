@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use chromiumoxide_cdp::cdp::browser_protocol::input::DragData;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -118,6 +119,12 @@ pub(crate) struct Tab {
     /// A frame of this page showed a document of a scheme that frames may not show, and that was told.
     pub(crate) inline_refused: bool,
     pub(crate) frames: HashMap<Arc<str>, FrameState>,
+    /// The mouse buttons that an agent keeps pressed in it, as bits: left 1, right 2, middle 4.
+    pub(crate) pressed: i64,
+    /// What a native drag carries that the browser has handed to us.
+    pub(crate) dragged: Option<DragData>,
+    /// The field of the chooser for files that was opened last, while choosers are left to us.
+    pub(crate) chooser: Option<i64>,
 }
 
 impl Tab {
@@ -138,6 +145,9 @@ impl Tab {
             refusals: 0,
             inline_refused: false,
             frames: HashMap::new(),
+            pressed: 0,
+            dragged: None,
+            chooser: None,
         }
     }
 

@@ -14,6 +14,7 @@ use eventlog::{
     event::space::ArtifactRecord,
     id::{ArtifactId, SpaceId},
 };
+use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
 use crate::{rejection::Rejection, request::ArtifactFile};
@@ -93,7 +94,17 @@ pub(crate) fn open(folder: &Path, space: SpaceId, id: ArtifactId) -> Result<Arti
     let missing = |_| Rejection::TaskNotFound;
     let description = fs::read(folder.join(format!("{id}.json"))).map_err(missing)?;
     let record: ArtifactRecord = serde_json::from_slice(&description).map_err(|_| Rejection::Internal)?;
-    let file = File::open(folder.join(id.to_string())).map_err(missing)?;
+    // What stands in the place of a file, a link or a folder, is none; and one of another size is not what was kept.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(folder.join(id.to_string()))
+        .map_err(missing)?;
+    let found = file.metadata().map_err(missing)?;
+    if !found.is_file() || found.len() != record.bytes {
+        return Err(Rejection::TaskNotFound);
+    }
     Ok(ArtifactFile { file, media_type: record.media_type, bytes: record.bytes, sha256: record.sha256 })
 }
 
@@ -108,7 +119,7 @@ mod tests {
     const LIMITS: Limits = Limits { bytes_max: 10, space_bytes_max: 400 };
 
     #[test]
-    fn what_was_kept_reads_back_and_only_under_its_own_space() {
+    fn c11_what_was_kept_reads_back_under_its_own_space_and_nothing_in_its_place_does() {
         let folder = tempfile::tempdir().unwrap();
         let [mine, other] = [1, 2].map(|number| SpaceId::from_uuid(Uuid::from_u128(number)));
         let id = ArtifactId::from_uuid(Uuid::from_u128(3));
@@ -118,6 +129,20 @@ mod tests {
         opened.file.read_to_end(&mut bytes).unwrap();
         assert_eq!((bytes.as_slice(), opened.sha256), (&b"picture"[..], record.sha256));
         assert_eq!(open(folder.path(), other, id).unwrap_err(), Rejection::TaskNotFound);
+        // What is put in its place is not taken for it.
+        let path = folder.path().join(mine.to_string()).join(id.to_string());
+        let elsewhere = tempfile::NamedTempFile::new().unwrap();
+        fs::write(elsewhere.path(), b"picture").unwrap();
+        let refused = || open(folder.path(), mine, id).unwrap_err() == Rejection::TaskNotFound;
+        fs::write(&path, b"longer than it was").unwrap();
+        assert!(refused());
+        fs::remove_file(&path).unwrap();
+        assert!(refused());
+        std::os::unix::fs::symlink(elsewhere.path(), &path).unwrap();
+        assert!(refused());
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(refused());
         let mode = opened.file.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }

@@ -54,6 +54,8 @@ impl Sensitivity {
     pub const READS: Self = Self { effects: Effects::Reads, secret_args: &[] };
     /// Changes something, and has no secret arg.
     pub const ACTS: Self = Self { effects: Effects::Acts, secret_args: &[] };
+    /// Runs a script of the caller's (S3).
+    pub const SCRIPT: Self = Self { effects: Effects::Anything, secret_args: &[] };
 
     /// The same, with secret args.
     #[must_use]
@@ -69,6 +71,8 @@ pub enum Effects {
     Reads,
     /// It changes something, in the page or beyond: whether it ran matters.
     Acts,
+    /// It does whatever the caller's script says: only in the trusted bundle, and only where the operator lets it in.
+    Anything,
 }
 
 /// Why capability and args are refused.
@@ -104,6 +108,9 @@ pub enum CatalogueError {
     /// A secret arg is not among the args.
     #[error("{0} has no arg {1:?}")]
     NoSuchArg(CapabilityName, &'static str),
+    /// What may do anything is in a bundle that any instance may have.
+    #[error("{0} runs what its caller sends, and is not in the trusted bundle only")]
+    Untrusted(CapabilityName),
     /// The example does not fit the schema.
     #[error("the example of {0} does not fit: {1}")]
     Example(CapabilityName, String),
@@ -134,6 +141,9 @@ where
         settings().for_serialize().into_generator().into_root_schema_for::<Output>().to_value();
     if !is_closed_object(&args_schema) {
         return Err(CatalogueError::Open(parsed));
+    }
+    if sensitivity.effects == Effects::Anything && bundle != Bundle::Trusted {
+        return Err(CatalogueError::Untrusted(parsed));
     }
     if let Some(missing) = sensitivity.secret_args.iter().find(|arg| !names_property(&args_schema, arg)) {
         return Err(CatalogueError::NoSuchArg(parsed, missing));
@@ -398,6 +408,8 @@ mod tests {
         let unfit =
             row::<Fill, Page>("fill", "", Bundle::Standard, Sensitivity::ACTS, json!({ "ref": "e1" }));
         assert!(matches!(unfit, Err(CatalogueError::Example(_, problem)) if problem.contains("text")));
+        let script = row::<Fill, Page>("run", "", Bundle::Standard, Sensitivity::SCRIPT, json!({}));
+        assert!(matches!(script, Err(CatalogueError::Untrusted(_))));
         let unnamed = row::<Fill, Page>("", "", Bundle::Standard, Sensitivity::READS, json!({}));
         assert!(matches!(unnamed, Err(CatalogueError::Name(""))));
     }

@@ -3,7 +3,10 @@
 use std::sync::{Arc, LazyLock};
 
 use browser::{args, results};
-use eventlog::{event::instance::Bundle::Standard, id::ArtifactId};
+use eventlog::{
+    event::instance::Bundle::{Standard, Trusted},
+    id::ArtifactId,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -12,12 +15,30 @@ use super::{Catalogue, CatalogueError, Row, Sensitivity, row};
 
 const ACTS: Sensitivity = Sensitivity::ACTS;
 const READS: Sensitivity = Sensitivity::READS;
+const SCRIPT: Sensitivity = Sensitivity::SCRIPT;
+
+/// A picture with its refs, kept as an artifact.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AnnotatedPicture {
+    /// The picture.
+    #[serde(flatten)]
+    pub picture: Picture,
+    /// What is framed in it.
+    pub legend: Vec<results::Legend>,
+}
+
+/// A printed page, kept as an artifact.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PdfFile {
+    /// Where its bytes are.
+    pub artifact: KeptFile,
+}
 
 /// A picture, kept as an artifact.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Picture {
     /// Where its bytes are.
-    pub artifact: PictureFile,
+    pub artifact: KeptFile,
     /// Width in pixels.
     pub width: u32,
     /// Height in pixels.
@@ -26,7 +47,7 @@ pub struct Picture {
 
 /// A file that a task made.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct PictureFile {
+pub struct KeptFile {
     /// Its id: `GET …/artifacts/{artifact_id}` gives the bytes.
     pub artifact_id: ArtifactId,
     /// Its media type.
@@ -52,6 +73,13 @@ fn rows() -> Vec<Result<Row, CatalogueError>> {
         row::<args::TypeArgs, results::PageState>("type", "Types text key by key.", Standard, ACTS, json!({ "ref": "e5", "text": "tea", "submit": true })),
         row::<args::FillArgs, results::PageState>("fill", "Replaces the text of a field.", Standard, ACTS, json!({ "ref": "e5", "text": "two cups" })),
         row::<args::PressArgs, results::PageState>("press", "Presses a key.", Standard, ACTS, json!({ "key": "Enter" })),
+        row::<args::SelectArgs, results::SelectResult>("select", "Chooses options of a select.", Standard, ACTS, json!({ "ref": "e6", "values": ["Green tea"] })),
+        row::<args::ElementArgs, results::CheckResult>("check", "Checks a checkbox, a radio or a switch.", Standard, ACTS, json!({ "ref": "e7" })),
+        row::<args::ElementArgs, results::CheckResult>("uncheck", "Unchecks a checkbox or a switch.", Standard, ACTS, json!({ "ref": "e7" })),
+        row::<args::ScrollArgs, results::ScrollResult>("scroll", "Scrolls the page or a part of it.", Standard, ACTS, json!({ "to": "bottom" })),
+        row::<args::DragArgs, results::PageState>("drag", "Drags one element onto another.", Standard, ACTS, json!({ "from": "e8", "to": "e9" })),
+        row::<args::MouseArgs, results::PageState>("mouse", "Uses the mouse at a point of the view.", Standard, ACTS, json!({ "action": "click", "x": 320, "y": 240 })),
+        row::<args::UploadArgs, results::UploadResult>("upload", "Gives files of the Space to a page.", Standard, ACTS, json!({ "ref": "e8", "files": ["art_00000000000000000000000000"] })),
         row::<args::WaitArgs, results::WaitResult>("wait", "Waits for one thing to come true.", Standard, READS, json!({ "text": "Thank you" })),
         row::<args::DialogArgs, results::PageState>("dialog", "Answers the open dialog.", Standard, ACTS, json!({ "action": "accept" })),
         row::<args::TabNewArgs, results::TabList>("tab_new", "Opens a tab.", Standard, ACTS, json!({ "url": "https://example.org" })),
@@ -60,9 +88,14 @@ fn rows() -> Vec<Result<Row, CatalogueError>> {
         row::<args::TabListArgs, results::TabList>("tab_list", "Lists the tabs.", Standard, READS, json!({})),
         row::<args::SnapshotArgs, results::PageSnapshot>("snapshot", "Reads the page as text, with refs for what can be acted on.", Standard, READS, json!({ "interactive": true })),
         row::<args::ScreenshotArgs, Picture>("screenshot", "Takes a picture.", Standard, READS, json!({ "full_page": true })),
+        row::<args::AnnotateArgs, AnnotatedPicture>("screenshot_annotate", "Takes a picture in which elements are framed and named by their refs.", Standard, READS, json!({ "refs": ["e4"] })),
+        row::<args::PdfArgs, PdfFile>("pdf", "Prints the page to a file.", Standard, READS, json!({ "paper": "a4", "ranges": "1-2" })),
         row::<args::GetContentArgs, results::Content>("get_content", "Reads the text of the page.", Standard, READS, json!({ "format": "markdown" })),
+        row::<args::GetHtmlArgs, results::Html>("get_html", "Reads the markup of the page, without scripts and what fields hold.", Standard, READS, json!({ "ref": "e3", "outer": true })),
+        row::<args::GetArgs, results::GetResult>("get", "Reads one thing of an element.", Standard, READS, json!({ "ref": "e4", "what": "attribute", "name": "href" })),
         row::<args::PageArgs, results::UrlResult>("get_url", "Says the address of the page.", Standard, READS, json!({})),
         row::<args::PageArgs, results::TitleResult>("get_title", "Says the title of the page.", Standard, READS, json!({})),
+        row::<args::EvaluateArgs, results::EvaluateResult>("evaluate", "Runs a script in the page.", Trusted, SCRIPT, json!({ "expression": "document.title" })),
     ]
 }
 

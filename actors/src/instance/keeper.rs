@@ -273,6 +273,8 @@ pub(crate) fn runtime_spec(state: &InstanceState) -> Option<RuntimeSpec> {
         headless: instance.headless,
         generation: instance.generation,
         fence: holder.fence,
+        // It stands in the Space's stream, and is read there at each start.
+        environment: eventlog::event::environment::Environment::default(),
     })
 }
 

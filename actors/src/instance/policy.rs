@@ -31,7 +31,7 @@ pub(super) fn check_policy(policy: &NetworkPolicy) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn is_host_and_port(entry: &str) -> bool {
+pub(crate) fn is_host_and_port(entry: &str) -> bool {
     if let Some(rest) = entry.strip_prefix('[') {
         let Some((address, port)) = rest.split_once(']') else { return false };
         return address.parse::<Ipv6Addr>().is_ok()

@@ -20,6 +20,7 @@ pub use browser::try_seclusion;
 use eventlog::{
     Fence, Generation, Json, Redacted, Sensitive,
     event::{
+        environment::Environment,
         instance::{Bundle, InstanceKind, LossReason, NetworkPolicy},
         space::{ArtifactRecord, TaskError},
     },
@@ -53,6 +54,8 @@ pub struct RuntimeSpec {
     pub generation: Generation,
     /// Under which reservation.
     pub fence: Fence,
+    /// What its pages are told of the place that they are in.
+    pub environment: Environment,
 }
 
 /// One invocation.

@@ -74,6 +74,8 @@ fn opened(id: SpaceId, event: &SpaceEvent, at: Place) -> SpaceState {
         idle_timeout_seconds,
         fingerprint_key,
         idempotency,
+        // Read where a browser is started.
+        environment: _,
     } = event
     else {
         return SpaceState::Absent(id);

@@ -4,7 +4,10 @@ use std::{collections::BTreeSet, time::Duration};
 
 use eventlog::{
     Event, ExpectedSequence, InstanceEvent, Part, Sequence, SpaceEvent, StreamId,
-    event::space::{Idempotency, Owner},
+    event::{
+        environment::Environment,
+        space::{Idempotency, Owner},
+    },
     id::{BindingId, CapabilityName, InstanceId, SpaceId, WorkspaceId},
     sealing::KeyId,
 };
@@ -13,6 +16,7 @@ use super::{IDLE_TIMEOUT_MAX, IDLE_TIMEOUT_MIN};
 use crate::{
     caller::Caller,
     capability::Catalogue,
+    environment,
     instance::{Instance, InstanceState},
     rejection::{Rejection, check_plain},
     workspace::{Binding, WorkspaceState},
@@ -39,6 +43,8 @@ pub struct Open {
     pub fingerprint_key: KeyId,
     /// What a repeat is recognised by.
     pub idempotency: Option<Idempotency>,
+    /// What its pages shall be told of the place that they are in.
+    pub environment: Environment,
 }
 
 /// What [`open`] has to know.
@@ -92,7 +98,7 @@ impl Opening {
 }
 
 /// Decides a create, in this order: Workspace entry, owner, drain, instance and binding, grants, idle time-out,
-/// owner id, retired, in use.
+/// owner id, environment, retired, in use.
 ///
 /// # Errors
 /// [`Rejection`]: nothing is to be appended.
@@ -105,6 +111,7 @@ pub fn open(asked: &Open, facts: &OpenFacts<'_>) -> Result<Opening, Rejection> {
     let granted_capabilities = grants(asked, instance, binding, facts.catalogue)?;
     check_idle_timeout(asked.idle_timeout)?;
     check_plain("owner_id", asked.owner.id.as_str())?;
+    environment::check(&asked.environment, facts.caller)?;
     if instance.retired {
         return Err(Rejection::InstanceRetired);
     }
@@ -125,6 +132,7 @@ pub fn open(asked: &Open, facts: &OpenFacts<'_>) -> Result<Opening, Rejection> {
             idle_timeout_seconds: asked.idle_timeout.as_secs(),
             fingerprint_key: asked.fingerprint_key,
             idempotency: asked.idempotency,
+            environment: (!asked.environment.is_plain()).then(|| Box::new(asked.environment.clone())),
         },
     })
 }

@@ -291,6 +291,7 @@ pub fn opened() -> SpaceEvent {
         idle_timeout_seconds: 60,
         fingerprint_key: KeyId { file: 1, slot: 0 },
         idempotency: None,
+        environment: None,
     }
 }
 

@@ -62,6 +62,7 @@ async fn space(spaces: &Spaces) -> SpaceId {
             .into(),
         idle_timeout: None,
         idempotency_key: None,
+        environment: eventlog::event::environment::Environment::default(),
     };
     spaces.create(&context(), create).await.unwrap().space.space
 }

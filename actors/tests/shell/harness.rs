@@ -254,6 +254,7 @@ pub(crate) fn create(instance: InstanceId, key: Option<&str>) -> CreateSpace {
         granted_capabilities: vec!["navigate".parse().unwrap()],
         idle_timeout: Some(Duration::from_secs(3600)),
         idempotency_key: key.map(str::to_owned),
+        environment: eventlog::event::environment::Environment::default(),
     }
 }
 

@@ -78,6 +78,7 @@ async fn start(folder: &std::path::Path, resolver: Rebinding, policy: NetworkPol
         kind: InstanceKind::Chromium,
         bundle: Bundle::Standard,
         network_policy: policy,
+        environment: eventlog::event::environment::Environment::default(),
         headless: true,
         generation: Generation(1),
         fence: Fence(Position(1)),

@@ -155,6 +155,11 @@ impl Fields {
         Ok(Self { fields, prefix: format!("{}.", self.path(name)) })
     }
 
+    /// Whether there is nothing left to take.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
     /// Refuses what nobody took.
     pub(crate) fn finish(self) -> Result<(), Problem> {
         match self.fields.keys().next() {
@@ -209,6 +214,12 @@ pub(crate) fn whole_text(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<
         number
             .ok_or_else(|| format!("must be a whole number from {} to {}", range.start(), range.end()).into())
     }
+}
+
+/// Any number.
+#[expect(clippy::needless_pass_by_value, reason = "readers take the value out of its object")]
+pub(crate) fn number(value: Json) -> Result<f64, Phrase> {
+    value.as_f64().ok_or_else(|| "must be a number".into())
 }
 
 /// `true` or `false`.

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use actors::{Context, Rejection, space::summary::SpaceSummary, spaces::CreateSpace};
+use actors::{Context, Rejection, plain_text, space::summary::SpaceSummary, spaces::CreateSpace};
 use axum::{
     extract::{RawQuery, State},
     http::{HeaderMap, StatusCode},
 };
 use eventlog::{
     Role, StreamId,
-    event::space::{Owner, OwnerKind},
+    event::{
+        environment::{ColourScheme, Environment, Viewport},
+        space::{Owner, OwnerKind},
+    },
     id::{OwnerId, SpaceId},
 };
 
@@ -19,7 +22,7 @@ use super::{
     App,
     answer::{Answer, Page},
     asked::{Entered, Id},
-    body::{Fields, Params, RawBody, choice, choice_text, list as list_of, parsed, whole},
+    body::{Fields, Params, RawBody, choice, choice_text, list as list_of, number, parsed, text, whole},
     reads::{self, Wanted},
     wire,
 };
@@ -42,6 +45,11 @@ const OWNERS: &[(&str, OwnerKind)] = &[
     ("runtime_agent", OwnerKind::RuntimeAgent),
     ("agent", OwnerKind::RuntimeAgent),
 ];
+
+/// Hosts that an environment may let in.
+const HOSTS_MAX: usize = 64;
+const COLOUR_SCHEMES: &[(&str, ColourScheme)] =
+    &[("light", ColourScheme::Light), ("dark", ColourScheme::Dark)];
 
 /// `GET …/browser-spaces`
 pub(crate) async fn list(
@@ -90,12 +98,41 @@ pub(crate) async fn create(
         granted_capabilities: fields.required("granted_capabilities", list_of(CAPABILITIES_MAX, parsed))?,
         idle_timeout: fields.optional("idle_timeout_seconds", whole(10..=86_400))?.map(Duration::from_secs),
         idempotency_key,
+        environment: environment(fields.inner("environment")?)?,
     };
     fields.finish()?;
     let created = app.spaces.create(&entered.context(), create).await?;
     entered.exchange.span.record("space.id", tracing::field::display(created.space.space));
     let status = if created.repeated { StatusCode::OK } else { StatusCode::CREATED };
     Ok(Answer::with(status, wire::Space::from(&created.space)).at(created.space.position))
+}
+
+fn environment(mut fields: Fields) -> Result<Environment, Problem> {
+    let shown = |value| plain_text(&text(value)?).map_err(Into::into);
+    let environment = Environment {
+        timezone: fields.optional("timezone", text)?,
+        locale: fields.optional("locale", text)?,
+        viewport: viewport(&mut fields)?,
+        device_scale: fields.optional("device_scale", number)?,
+        colour_scheme: fields.optional("colour_scheme", choice(COLOUR_SCHEMES))?,
+        user_agent: fields.optional("user_agent", shown)?,
+        start_page: fields.optional("start_page", shown)?,
+        allowed_hosts: fields.optional("allowed_hosts", list_of(HOSTS_MAX, text))?.unwrap_or_default(),
+    };
+    fields.finish()?;
+    Ok(environment)
+}
+
+fn viewport(fields: &mut Fields) -> Result<Option<Viewport>, Problem> {
+    let mut sides = fields.inner("viewport")?;
+    if sides.is_empty() {
+        return Ok(None);
+    }
+    let side = || whole(100..=4_096);
+    let (width, height) = (sides.required("width", side())?, sides.required("height", side())?);
+    sides.finish()?;
+    let side = |pixels| u32::try_from(pixels).unwrap_or(u32::MAX);
+    Ok(Some(Viewport { width: side(width), height: side(height) }))
 }
 
 fn owner(fields: &mut Fields) -> Result<Owner, Problem> {

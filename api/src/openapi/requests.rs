@@ -41,6 +41,19 @@ fn create_space() -> Value {
             "owner_id": text(128, "Whose it shall be. An agent may only name itself."),
             "granted_capabilities": texts("What its tasks may invoke.", 256),
             "idle_timeout_seconds": whole(10, 86_400, "Unused for so long, it is closed. Default: 1800."),
+            "environment": described("What its pages are told of the place that they are in. What is left out is the browser's own.", object(&[], json!({
+                "timezone": text(64, "A name of the IANA's list, like Europe/Berlin."),
+                "locale": text(16, "A language and perhaps a script and a region, like de-DE."),
+                "viewport": described("How large the view is, in CSS pixels. Default: 1280 × 800.", object(&["width", "height"], json!({
+                    "width": whole(100, 4_096, "Its width."),
+                    "height": whole(100, 4_096, "Its height."),
+                }))),
+                "device_scale": { "type": "number", "minimum": 0.5, "maximum": 4, "description": "Device pixels for each CSS pixel. Default: 1." },
+                "colour_scheme": word(&["light", "dark"], "What pages that ask for it are told."),
+                "user_agent": text(512, "The whole user agent, in printable ASCII."),
+                "start_page": text(8_192, "An address of http or https that each start of the browser opens first. It is recorded, so it may hold no secret."),
+                "allowed_hosts": texts("`host` or `host:port`, besides the instance's own list. Operators only.", 64),
+            }))),
         }),
     )
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::events;
+use super::{environment::Environment, events};
 use crate::{
     id::{
         ArtifactId, BindingId, CapabilityName, InstanceId, OperationId, OwnerId, RequestId, TaskId,
@@ -109,6 +109,9 @@ events! {
             /// BLAKE3 of the caller's idempotency key and request, where one was given.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             idempotency: Option<Idempotency>,
+            /// What its pages are told of the place that they are in.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            environment: Option<Box<Environment>>,
         }
         /// A task was accepted; it is durable from here on.
         TaskQueued = "queued" {

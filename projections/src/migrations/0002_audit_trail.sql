@@ -20,6 +20,7 @@ CREATE TABLE audit_trail (
     started_at          BIGINT,           -- when a task was handed to the browser
     browser_ms          BIGINT,           -- from the hand-over to the browser to the end
     site                TEXT,             -- host (and port, where it is not the usual one) that a page was at
+    times               BIGINT NOT NULL,  -- more than 1 only for requests that were blocked alike
     artifact_bytes      BIGINT NOT NULL,
     trace_id            TEXT NOT NULL,
     place               BIGINT NOT NULL
@@ -31,7 +32,7 @@ CREATE INDEX audit_trail_by_space ON audit_trail (space_id, place);
 CREATE VIEW site_history AS
 SELECT workspace_id, space_id, site,
        CAST(SUM(CASE WHEN action = 'blocked' THEN 0 ELSE 1 END) AS BIGINT) AS tasks,
-       CAST(SUM(CASE WHEN action = 'blocked' THEN 1 ELSE 0 END) AS BIGINT) AS blocked,
+       CAST(SUM(CASE WHEN action = 'blocked' THEN times ELSE 0 END) AS BIGINT) AS blocked,
        MIN(recorded_at) AS first_at,
        MAX(recorded_at) AS last_at
 FROM audit_trail

@@ -97,6 +97,7 @@ async fn every_query_of_the_page_on_auditing_runs_and_finds_something() {
     let blocked = SpaceEvent::Blocked {
         rule: "private_address".to_owned(),
         target: Redacted::own("http://10.0.0.1:8080/x"),
+        count: Some(3),
     };
     let lost = InstanceEvent::RuntimeLost { generation: Generation(1), reason: LossReason::Crashed };
     let (world, views) = given([

@@ -31,6 +31,12 @@ macro_rules! args {
     };
 }
 
+mod forms;
+mod reading;
+
+pub use forms::{Border, DragArgs, MouseAction, MouseArgs, ScrollArgs, SelectArgs, UploadArgs};
+pub use reading::{AnnotateArgs, EvaluateArgs, GetArgs, GetHtmlArgs, Paper, PdfArgs, What};
+
 /// What to wait for after a navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -59,6 +59,23 @@ impl Act<'_> {
         }
     }
 
+    /// The same for work that tells something besides; `None` if it was cut short by what it caused.
+    pub(super) async fn act_and_tell<T>(
+        &self,
+        work: impl Future<Output = Result<(Effect, Option<T>), Error>>,
+    ) -> Result<(PageState, Option<T>), Error> {
+        let mut told = None;
+        let told_to = &mut told;
+        // On the heap: such work is long, and made of long work.
+        let work = Box::pin(async {
+            let (effect, tells) = work.await?;
+            *told_to = tells;
+            Ok(effect)
+        });
+        let page = self.act(work).await?;
+        Ok((page, told))
+    }
+
     /// Gives the page a moment to react, and waits for a navigation that began. Returns the title of a page that stays.
     async fn settle(&self) -> Option<String> {
         let title = self.turn(TURN_WAIT).await;

@@ -1,9 +1,10 @@
 //! What each capability gives back. All text in them comes from the page: redact before recording.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::reference::TabId;
+use crate::reference::{ElementRef, TabId};
 use crate::tab::{DialogInfo, DownloadNote, TabInfo};
 
 /// Whether input is known to have had its way.
@@ -62,6 +63,61 @@ pub struct NavigateResult {
     pub loaded: bool,
 }
 
+/// The page after something was chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SelectResult {
+    /// The page.
+    #[serde(flatten)]
+    pub page: PageState,
+    /// What is chosen now; not told where the page left or opened a dialog at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selected: Option<Vec<ChosenOption>>,
+}
+
+/// An option of a select.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChosenOption {
+    /// Its value.
+    pub value: String,
+    /// What it is called.
+    pub label: String,
+}
+
+/// The page after something was checked or unchecked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CheckResult {
+    /// The page. Its `effect` is `sent_unconfirmed` if the element is not as it was asked to be.
+    #[serde(flatten)]
+    pub page: PageState,
+    /// Whether it is checked now; not told where the page left or opened a dialog at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checked: Option<bool>,
+}
+
+/// The page after it was scrolled.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ScrollResult {
+    /// The page.
+    #[serde(flatten)]
+    pub page: PageState,
+    /// Where it is scrolled to; not told where the page left or opened a dialog at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<ScrollPosition>,
+}
+
+/// How far something is scrolled, in CSS pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScrollPosition {
+    /// To the right.
+    pub x: f64,
+    /// Down.
+    pub y: f64,
+    /// How far it can be to the right.
+    pub x_max: f64,
+    /// How far it can be down.
+    pub y_max: f64,
+}
+
 /// The page as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PageSnapshot {
@@ -95,6 +151,99 @@ pub struct Content {
     /// How to go on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
+}
+
+/// The page after it got files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UploadResult {
+    /// The page. Its `effect` is `sent_unconfirmed` if the page sees other files than it was given.
+    #[serde(flatten)]
+    pub page: PageState,
+    /// The files as the page sees them; not told where the page left or opened a dialog at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<Vec<AcceptedFile>>,
+}
+
+/// A file as a page sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AcceptedFile {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// One thing of an element.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct GetResult {
+    /// What was asked for: a text, an attribute's text or null, a box `{x, y, width, height}`, or states.
+    pub value: Value,
+    /// The value is the beginning of a longer one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// So many characters are not told: they are, or may be, a secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<usize>,
+}
+
+/// Where something is, in CSS pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Area {
+    /// To the right.
+    pub x: f64,
+    /// Down.
+    pub y: f64,
+    /// Its width.
+    pub width: f64,
+    /// Its height.
+    pub height: f64,
+}
+
+/// The markup of the page or of an element.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Html {
+    /// The markup. It is whole: what is open where it was cut is closed.
+    pub html: String,
+    /// How many elements were left out.
+    pub omitted: u64,
+}
+
+/// A printed page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pdf {
+    /// The file.
+    pub bytes: bytes::Bytes,
+}
+
+/// A picture with its refs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Annotated {
+    /// The picture.
+    pub picture: Screenshot,
+    /// What is framed in it.
+    pub legend: Vec<Legend>,
+}
+
+/// One element that is framed in a picture.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Legend {
+    /// The element.
+    #[serde(rename = "ref")]
+    pub reference: ElementRef,
+    /// Where it is in the picture, in its pixels.
+    #[serde(rename = "box")]
+    pub area: Area,
+}
+
+/// What a script said.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct EvaluateResult {
+    /// The page after it.
+    #[serde(flatten)]
+    pub page: PageState,
+    /// The value as JSON, null for what JSON does not have; not told where the page left or opened a dialog at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
 }
 
 /// A picture.

@@ -44,6 +44,15 @@ struct VisualViewport {
     client_height: f64,
 }
 
+/// What part of the page a picture shows, and what is in view, in CSS pixels from the page's corner.
+pub(super) struct Shown {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    pub(super) width: f64,
+    pub(super) view_x: f64,
+    pub(super) view_y: f64,
+}
+
 impl Browser {
     /// Takes a picture.
     ///
@@ -51,12 +60,13 @@ impl Browser {
     /// [`Error::ResultTooLarge`] beyond 8 MiB: choose jpeg, a smaller `max_width` or an element.
     pub async fn screenshot(&self, args: &ScreenshotArgs, call: &Call) -> Result<Screenshot, Error> {
         let act = self.begin(args.tab, call.deadline(args.timeout_ms, ACTION_TIMEOUT), call, Needs::Page)?;
-        act.read(act.screenshot(args)).await
+        Ok(act.read(act.picture(args)).await?.0)
     }
 }
 
 impl Act<'_> {
-    async fn screenshot(&self, args: &ScreenshotArgs) -> Result<Screenshot, Error> {
+    /// A picture, and what part of the page it shows.
+    pub(super) async fn picture(&self, args: &ScreenshotArgs) -> Result<(Screenshot, Shown), Error> {
         if args.reference.is_some() && args.full_page {
             return Err(Error::invalid("name a ref or full_page, not both"));
         }
@@ -66,13 +76,19 @@ impl Act<'_> {
             Some(reference) => self.clip_of(reference).await?,
             None => self.clip_of_page(args.full_page).await?,
         };
-        let clip = scaled(clip, args.max_width);
+        let metrics: Metrics = self.fetch(&self.page, &GetLayoutMetricsParams::default()).await?;
+        let view = metrics.css_visual_viewport;
+        let shown =
+            Shown { x: clip.x, y: clip.y, width: clip.width, view_x: view.page_x, view_y: view.page_y };
+        let density = self.browser.appearance.device_scale;
+        let clip = scaled(clip, args.max_width, density);
         let (format, media_type) = match args.format {
             ImageFormat::Png => (CaptureScreenshotFormat::Png, "image/png"),
             ImageFormat::Jpeg => (CaptureScreenshotFormat::Jpeg, "image/jpeg"),
             ImageFormat::Webp => (CaptureScreenshotFormat::Webp, "image/webp"),
         };
-        let (width, height) = (pixels(clip.width * clip.scale), pixels(clip.height * clip.scale));
+        let side = |length: f64| pixels(length * clip.scale * density);
+        let (width, height) = (side(clip.width), side(clip.height));
         let capture = CaptureScreenshotParams {
             format: Some(format),
             quality: args.quality.filter(|_| args.format != ImageFormat::Png).map(i64::from),
@@ -86,7 +102,13 @@ impl Act<'_> {
         if bytes.len() > FILE_BYTES_MAX {
             return Err(Error::ResultTooLarge);
         }
-        Ok(Screenshot { bytes: bytes.into(), media_type, width, height })
+        Ok((Screenshot { bytes: bytes.into(), media_type, width, height }, shown))
+    }
+
+    /// Width and height of what is in view, in CSS pixels.
+    pub(super) async fn view_size(&self) -> Result<(f64, f64), Error> {
+        let metrics: Metrics = self.fetch(&self.page, &GetLayoutMetricsParams::default()).await?;
+        Ok((metrics.css_visual_viewport.client_width, metrics.css_visual_viewport.client_height))
     }
 
     async fn clip_of_page(&self, whole: bool) -> Result<Viewport, Error> {
@@ -135,8 +157,8 @@ fn viewport(x: f64, y: f64, width: f64, height: f64) -> Viewport {
     Viewport { x, y, width: width.max(1.0), height: height.max(1.0), scale: 1.0 }
 }
 
-fn scaled(mut clip: Viewport, max_width: Option<u32>) -> Viewport {
-    clip.scale = max_width.map_or(1.0, |max| (f64::from(max) / clip.width).min(1.0));
+fn scaled(mut clip: Viewport, max_width: Option<u32>, density: f64) -> Viewport {
+    clip.scale = max_width.map_or(1.0, |max| (f64::from(max) / (clip.width * density)).min(1.0));
     clip
 }
 

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use chromiumoxide_cdp::cdp::browser_protocol::input::DragData;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -111,4 +112,17 @@ pub(super) struct Download {
     pub(super) url: String,
     #[serde(default)]
     pub(super) suggested_filename: String,
+}
+
+/// `Input.dragIntercepted`: a native drag that the browser leaves to us.
+#[derive(Deserialize)]
+pub(super) struct DragIntercepted {
+    pub(super) data: DragData,
+}
+
+/// `Page.fileChooserOpened`: a chooser for files that is left to us.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ChooserOpened {
+    pub(super) backend_node_id: Option<i64>,
 }

@@ -1,5 +1,6 @@
 //! A Chromium of this machine: one process tree, one profile, one uid for each start of each Space.
 
+mod files;
 mod home;
 mod notices;
 mod record;
@@ -17,12 +18,19 @@ use std::{
 };
 
 use async_trait::async_trait;
-use browser::{Browser, Call, LaunchError, LaunchSpec};
+use browser::{
+    Appearance, Browser, Call, LaunchError, LaunchSpec,
+    args::{LoadState, NavigateArgs},
+    results::Annotated,
+};
 use egress::{Resolver, SystemResolver};
 use eventlog::{
     Json, Redactor, Sensitive,
-    event::{instance::LossReason, space::TaskError},
-    id::ArtifactId,
+    event::{
+        environment::{ColourScheme, Environment},
+        instance::{Bundle, LossReason},
+        space::TaskError,
+    },
 };
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
@@ -32,6 +40,7 @@ use tracing::{info, warn};
 
 pub use self::home::{Uninhabitable, habitable};
 use self::{
+    files::Files,
     record::RuntimeRecord,
     steps::{Raw, StepError},
     uids::{Uid, Uids},
@@ -42,8 +51,11 @@ use super::{
     fence::{FenceGate, reservation_ended},
 };
 use crate::{
-    artifact::{self, Limits, StoreError},
-    capability::standard::{Picture, PictureFile},
+    artifact::{self, Limits},
+    capability::{
+        Catalogue,
+        standard::{AnnotatedPicture, KeptFile, PdfFile, Picture, standard},
+    },
     clock::IdSource,
     config::ChromiumConfig,
     space::{RESULT_BYTES_MAX, failure::Failure},
@@ -51,6 +63,10 @@ use crate::{
 
 /// How long a browser is asked to end before it is ended.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
+/// How long a start page may take before the browser counts as ready without it.
+const START_PAGE_WAIT: Duration = Duration::from_secs(10);
+/// How large a view is where the Space does not say, in CSS pixels.
+const VIEWPORT: (u32, u32) = (1280, 800);
 /// The longest message of an error.
 const MESSAGE_BYTES_MAX: usize = 2_000;
 /// The most that an error says besides.
@@ -111,6 +127,8 @@ impl RuntimeFactory for ChromiumFactory {
         record.write(&path).map_err(|error| Self::failed(&error.to_string()))?;
         let ids = uid.as_ref().map(|uid| (uid.number(), uid.number()));
         let launch = LaunchSpec {
+            viewport: spec.environment.viewport.map_or(VIEWPORT, |size| (size.width, size.height)),
+            appearance: appearance(&spec.environment),
             executable: self.config.executable.clone(),
             headless: spec.headless,
             allow_no_sandbox: self.config.allow_no_sandbox,
@@ -124,6 +142,9 @@ impl RuntimeFactory for ChromiumFactory {
                 return Err(start_error(&error));
             }
         };
+        if let Some(page) = &spec.environment.start_page {
+            open_first(&browser, page.get()).await;
+        }
         let identity = browser.identity();
         (record.pid, record.start_ticks) = (Some(identity.pid), Some(identity.start_ticks));
         if let Err(error) = record.write(&path) {
@@ -137,7 +158,7 @@ impl RuntimeFactory for ChromiumFactory {
             network_namespace = wall.has_namespace,
             "Chromium started."
         );
-        Ok(Chromium::new(browser, wall, spec, path, uid, self))
+        Ok(Chromium::new(browser, wall, &spec, path, uid, self))
     }
 
     async fn end_orphans(&self) -> std::io::Result<usize> {
@@ -145,6 +166,28 @@ impl RuntimeFactory for ChromiumFactory {
         tokio::task::spawn_blocking(move || record::end_recorded(&data_dir))
             .await
             .map_err(std::io::Error::other)?
+    }
+}
+
+/// Opens the start page. What is wrong with it is the page's: the browser is ready all the same, and shows it.
+async fn open_first(browser: &Browser, page: &str) {
+    let navigate =
+        NavigateArgs { url: page.to_owned(), wait: LoadState::DomContentLoaded, tab: None, timeout_ms: None };
+    if let Err(error) = browser.navigate(&navigate, &Call::within(START_PAGE_WAIT)).await {
+        warn!(code = error.code(), "A start page could not be opened.");
+    }
+}
+
+fn appearance(environment: &Environment) -> Appearance {
+    Appearance {
+        timezone: environment.timezone.clone(),
+        locale: environment.locale.clone(),
+        device_scale: environment.device_scale.unwrap_or(1.0),
+        colour_scheme: environment.colour_scheme.map(|scheme| match scheme {
+            ColourScheme::Light => browser::ColourScheme::Light,
+            ColourScheme::Dark => browser::ColourScheme::Dark,
+        }),
+        user_agent: environment.user_agent.as_ref().map(|agent| agent.get().clone()),
     }
 }
 
@@ -196,14 +239,14 @@ impl Secrets {
 struct Chromium {
     browser: Arc<Browser>,
     wall: Wall,
-    spec: RuntimeSpec,
     gate: FenceGate,
     ended: watch::Receiver<Option<End>>,
     stopping: Arc<AtomicBool>,
     record: PathBuf,
-    artifacts: PathBuf,
-    limits: Limits,
-    ids: Arc<dyn IdSource>,
+    files: Files,
+    catalogue: Arc<Catalogue>,
+    /// Whether it carries out what only the trusted bundle has.
+    is_trusted: bool,
     secrets: Arc<Mutex<Secrets>>,
     /// Given back when the browser is gone and this is dropped.
     uid: Mutex<Option<Uid>>,
@@ -213,7 +256,7 @@ impl Chromium {
     fn new(
         browser: Browser,
         wall: Wall,
-        spec: RuntimeSpec,
+        spec: &RuntimeSpec,
         record: PathBuf,
         uid: Option<Uid>,
         factory: &ChromiumFactory,
@@ -232,16 +275,20 @@ impl Chromium {
             gate: FenceGate::new(spec.fence),
             browser: Arc::new(browser),
             wall,
-            spec,
             ended,
             stopping,
             record,
-            artifacts: factory.data_dir.join(artifact::FOLDER),
-            limits: Limits {
-                bytes_max: factory.config.artifact_bytes_max,
-                space_bytes_max: factory.config.space_artifact_bytes_max,
+            files: Files {
+                folder: factory.data_dir.join(artifact::FOLDER),
+                space: spec.space,
+                limits: Limits {
+                    bytes_max: factory.config.artifact_bytes_max,
+                    space_bytes_max: factory.config.space_artifact_bytes_max,
+                },
+                ids: Arc::clone(&factory.ids),
             },
-            ids: Arc::clone(&factory.ids),
+            catalogue: standard(),
+            is_trusted: spec.bundle == Bundle::Trusted && factory.config.allow_trusted,
             secrets: Arc::default(),
             uid: Mutex::new(uid),
         })
@@ -253,7 +300,19 @@ impl Chromium {
                 let result = self.redactor().bounded_json(result, RESULT_BYTES_MAX);
                 Outcome::Completed { result, artifacts: Vec::new() }
             }
-            Ok(Raw::Picture(picture)) => self.keep_picture(picture).await,
+            Ok(Raw::Picture(picture)) => {
+                let file = (picture.bytes.clone(), picture.media_type);
+                self.keep("screenshot", file, |kept| written(described(&picture, kept))).await
+            }
+            Ok(Raw::Annotated(Annotated { picture, legend })) => {
+                let file = (picture.bytes.clone(), picture.media_type);
+                let result = |kept| written(AnnotatedPicture { picture: described(&picture, kept), legend });
+                self.keep("screenshot", file, result).await
+            }
+            Ok(Raw::Pdf(pdf)) => {
+                let file = (pdf.bytes, "application/pdf");
+                self.keep("pdf", file, |artifact| written(PdfFile { artifact })).await
+            }
             Err(StepError::Browser(browser::Error::Cancelled { .. })) => Outcome::Cancelled,
             Err(StepError::Browser(error)) => Outcome::Failed(self.error(&error, &step.args)),
             Err(StepError::Bug) => Outcome::Failed(Failure::Internal.error()),
@@ -264,8 +323,9 @@ impl Chromium {
     /// The step as a task of its own: a caller that stops listening does not cut it in two, and a bug in it ends there.
     async fn drive(&self, step: &Step, call: Call) -> Result<Raw, StepError> {
         let (browser, capability) = (Arc::clone(&self.browser), step.capability.clone());
-        let args = step.args.clone();
-        let driven = tokio::spawn(async move { steps::run(&browser, &capability, &args, &call).await });
+        let (args, files) = (step.args.clone(), self.files.clone());
+        let driven =
+            tokio::spawn(async move { steps::run(&browser, &capability, &args, &call, &files).await });
         driven.await.unwrap_or(Err(StepError::Bug))
     }
 
@@ -288,43 +348,30 @@ impl Chromium {
         }
     }
 
-    /// On disk and synced before the event that names it.
-    async fn keep_picture(&self, picture: browser::results::Screenshot) -> Outcome {
-        let id = ArtifactId::from_uuid(self.ids.uuid());
-        let (folder, space, limits) = (self.artifacts.clone(), self.spec.space, self.limits);
-        let (bytes, media_type) = (picture.bytes, picture.media_type);
-        let kept = tokio::task::spawn_blocking(move || {
-            artifact::store(&folder, space, id, "screenshot", media_type, &bytes, limits)
-        });
-        let record = match kept.await {
-            Ok(Ok(record)) => record,
-            Ok(Err(StoreError::Io(error))) => {
-                warn!(space.id = %self.spec.space, %error, "An artifact could not be kept.");
-                return Outcome::Failed(Failure::Internal.saying("the picture could not be kept", true));
+    /// Keeps the file of a step, and gives the step's result.
+    async fn keep(
+        &self,
+        kind: &'static str,
+        (bytes, media_type): (bytes::Bytes, &'static str),
+        result: impl FnOnce(KeptFile) -> Json,
+    ) -> Outcome {
+        match self.files.keep(kind, media_type, bytes).await {
+            Ok(record) => {
+                let result = result(files::described(&record));
+                let result = self.redactor().bounded_json(result, RESULT_BYTES_MAX);
+                Outcome::Completed { result, artifacts: vec![record] }
             }
-            Ok(Err(StoreError::TooLarge(_) | StoreError::SpaceFull(_))) => {
-                return Outcome::Failed(
-                    Failure::ResultTooLarge.saying("there is no room for the picture", true),
-                );
-            }
-            Err(_) => {
-                return Outcome::Failed(Failure::Internal.saying("the picture could not be kept", true));
-            }
-        };
-        let result = Picture {
-            artifact: PictureFile {
-                artifact_id: id,
-                media_type: record.media_type.clone(),
-                bytes: record.bytes,
-                sha256: record.sha256.clone(),
-            },
-            width: picture.width,
-            height: picture.height,
-        };
-        let result = serde_json::to_value(result).unwrap_or_default();
-        let result = self.redactor().bounded_json(result, RESULT_BYTES_MAX);
-        Outcome::Completed { result, artifacts: vec![record] }
+            Err(error) => Outcome::Failed(error),
+        }
     }
+}
+
+fn described(picture: &browser::results::Screenshot, artifact: KeptFile) -> Picture {
+    Picture { artifact, width: picture.width, height: picture.height }
+}
+
+fn written(result: impl serde::Serialize) -> Json {
+    serde_json::to_value(result).unwrap_or_default()
 }
 
 fn text_arg(args: &Sensitive<Json>) -> Option<String> {
@@ -336,6 +383,12 @@ impl Runtime for Chromium {
     async fn execute(&self, step: Step, cancel: CancellationToken) -> Outcome {
         if !self.gate.admits(step.fence) {
             return Outcome::Failed(reservation_ended());
+        }
+        // The switch may have been turned off since the instance was registered and the Space opened.
+        let is_usual = self.catalogue.get(&step.capability).is_some_and(|row| row.is_in(Bundle::Standard));
+        if !is_usual && !self.is_trusted {
+            let message = "the server's configuration does not allow capabilities of the trusted bundle";
+            return Outcome::Failed(Failure::CapabilityNotGranted.saying(message, false));
         }
         let call = Call { deadline: Instant::from_std(step.deadline), cancel };
         self.run(&step, call).await

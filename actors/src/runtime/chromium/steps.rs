@@ -1,5 +1,6 @@
 //! From a capability's name to what the browser does: one line each. Args become types here, results become JSON.
 
+use super::files::Files;
 use browser::{Browser, Call, Error};
 use eventlog::{Json, Sensitive, id::CapabilityName};
 use serde::{Serialize, de::DeserializeOwned};
@@ -10,6 +11,10 @@ pub(super) enum Raw {
     Json(Json),
     /// A picture, to be kept as a file.
     Picture(browser::results::Screenshot),
+    /// A picture with its refs, to be kept as a file.
+    Annotated(browser::results::Annotated),
+    /// A printed page, to be kept as a file.
+    Pdf(browser::results::Pdf),
 }
 
 /// Why a step gave nothing.
@@ -34,6 +39,7 @@ pub(super) async fn run(
     capability: &CapabilityName,
     a: &Sensitive<Json>,
     call: &Call,
+    files: &Files,
 ) -> Result<Raw, StepError> {
     match capability.as_str() {
         "navigate" => json(browser.navigate(&args(a)?, call).await?),
@@ -48,6 +54,13 @@ pub(super) async fn run(
         "type" => json(browser.type_text(&args(a)?, call).await?),
         "fill" => json(browser.fill(&args(a)?, call).await?),
         "press" => json(browser.press(&args(a)?, call).await?),
+        "select" => json(browser.select(&args(a)?, call).await?),
+        "check" => json(browser.check(&args(a)?, call).await?),
+        "uncheck" => json(browser.uncheck(&args(a)?, call).await?),
+        "scroll" => json(browser.scroll(&args(a)?, call).await?),
+        "drag" => json(browser.drag(&args(a)?, call).await?),
+        "mouse" => json(browser.mouse(&args(a)?, call).await?),
+        "upload" => json(files.upload(browser, &args(a)?, call).await?),
         "wait" => json(browser.wait(&args(a)?, call).await?),
         "dialog" => json(browser.dialog(&args(a)?, call).await?),
         "tab_new" => json(browser.tab_new(&args(a)?, call).await?),
@@ -56,9 +69,14 @@ pub(super) async fn run(
         "tab_list" => json(browser.tab_list().await?),
         "snapshot" => json(browser.snapshot(&args(a)?, call).await?),
         "screenshot" => Ok(Raw::Picture(browser.screenshot(&args(a)?, call).await?)),
+        "screenshot_annotate" => Ok(Raw::Annotated(browser.screenshot_annotate(&args(a)?, call).await?)),
+        "pdf" => Ok(Raw::Pdf(browser.pdf(&args(a)?, call).await?)),
         "get_content" => json(browser.get_content(&args(a)?, call).await?),
+        "get_html" => json(browser.get_html(&args(a)?, call).await?),
+        "get" => json(browser.get(&args(a)?, call).await?),
         "get_url" => json(browser.get_url(&args(a)?, call).await?),
         "get_title" => json(browser.get_title(&args(a)?, call).await?),
+        "evaluate" => json(browser.evaluate(&args(a)?, call).await?),
         _ => Err(StepError::Shape("this browser has no such capability")),
     }
 }

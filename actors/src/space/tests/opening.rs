@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use eventlog::{
     ExpectedSequence, InstanceEvent, Position, Role, Sequence, SpaceEvent, StreamId, WorkspaceEvent,
     event::{
+        environment::{Environment, Viewport},
         instance::{Bundle, InstanceKind, NetworkPolicy},
         space::{CloseReason, Owner, OwnerKind},
     },
@@ -113,6 +114,7 @@ fn asked() -> Open {
         idle_timeout: Duration::from_secs(60),
         fingerprint_key: KeyId { file: 1, slot: 0 },
         idempotency: None,
+        environment: Environment::default(),
     }
 }
 
@@ -292,4 +294,54 @@ fn s04_an_owner_id_that_looks_like_a_secret_is_refused_and_not_repeated() {
     let refused = World::new().by(operator).open(&Open { owner, ..asked() }).expect_err("it is refused");
     assert!(matches!(refused, Rejection::InvalidRequest { field: "owner_id", .. }), "{refused:?}");
     assert!(!format!("{refused:?} {refused}").contains("SECRET-1"));
+}
+
+#[test]
+fn an_environment_is_recorded_as_it_was_asked_for_and_refused_by_the_field_that_can_not_be() {
+    let world = World::new();
+    let with = |environment| Open { environment, ..asked() };
+    let set = Environment {
+        timezone: Some("Asia/Kathmandu".to_owned()),
+        locale: Some("de-DE".to_owned()),
+        viewport: Some(Viewport { width: 400, height: 800 }),
+        device_scale: Some(2.0),
+        ..Environment::default()
+    };
+    let opening = world.open(&with(set.clone())).expect("it opens");
+    let SpaceEvent::Opened { environment, .. } = opening.opened else { panic!("it opens") };
+    assert_eq!(environment, Some(Box::new(set)));
+    let plain = world.open(&asked()).expect("it opens");
+    let SpaceEvent::Opened { environment, .. } = plain.opened else { panic!("it opens") };
+    assert_eq!(environment, None);
+    let page = |text: &str| Some(crate::environment::plain(text).expect("it holds no secret"));
+    for (field, environment) in [
+        (
+            "environment.timezone",
+            Environment { timezone: Some("Mars/Olympus".to_owned()), ..Environment::default() },
+        ),
+        ("environment.locale", Environment { locale: Some("de_DE".to_owned()), ..Environment::default() }),
+        (
+            "environment.viewport",
+            Environment { viewport: Some(Viewport { width: 99, height: 800 }), ..Environment::default() },
+        ),
+        ("environment.device_scale", Environment { device_scale: Some(f64::NAN), ..Environment::default() }),
+        ("environment.user_agent", Environment { user_agent: page("a\nb"), ..Environment::default() }),
+        (
+            "environment.start_page",
+            Environment { start_page: page("file:///etc/passwd"), ..Environment::default() },
+        ),
+        (
+            "environment.allowed_hosts",
+            Environment { allowed_hosts: vec!["http://a".to_owned()], ..Environment::default() },
+        ),
+    ] {
+        match world.open(&with(environment)) {
+            Err(Rejection::InvalidRequest { field: named, .. }) => assert_eq!(named, field),
+            other => panic!("{field}: {other:?}"),
+        }
+    }
+    // The wall around its browser is not the agent's own.
+    let hosts = Environment { allowed_hosts: vec!["a.example:80".to_owned()], ..Environment::default() };
+    let refused = world.open(&with(hosts));
+    assert_eq!(refused, Err(Rejection::Forbidden(Denial::Role(&[Role::Operator]))));
 }

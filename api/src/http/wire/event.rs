@@ -148,8 +148,9 @@ fn of_space(event: &SpaceEvent, recorded: &RecordedEvent) -> (Option<TaskId>, Va
             idle_timeout_seconds,
             fingerprint_key: _,
             idempotency: _,
+            environment,
         } => {
-            let payload = json!({
+            let mut payload = json!({
                 "workspace_id": workspace,
                 "browser_instance_id": instance,
                 "binding_id": binding,
@@ -158,6 +159,9 @@ fn of_space(event: &SpaceEvent, recorded: &RecordedEvent) -> (Option<TaskId>, Va
                 "granted_capabilities": granted_capabilities,
                 "idle_timeout_seconds": idle_timeout_seconds,
             });
+            if let Some(environment) = environment {
+                payload["environment"] = json!(environment);
+            }
             (None, payload)
         }
         SpaceEvent::TaskQueued {

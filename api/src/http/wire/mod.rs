@@ -213,6 +213,8 @@ pub(crate) struct AuditEntry {
     pub(crate) browser_ms: Option<u64>,
     /// Host, and port where it is not the usual one, of the page that it led to, or that was blocked.
     pub(crate) site: Option<String>,
+    /// More than 1 only for requests that were blocked alike.
+    pub(crate) times: u64,
     pub(crate) artifact_bytes: u64,
     pub(crate) trace_id: String,
 }

@@ -129,6 +129,7 @@ impl From<&AuditRow> for AuditEntry {
             duration_ms: row.duration_ms,
             browser_ms: row.browser_ms,
             site: row.site.clone(),
+            times: row.times,
             artifact_bytes: row.artifact_bytes,
             trace_id: row.trace_id.clone(),
         }
@@ -137,7 +138,7 @@ impl From<&AuditRow> for AuditEntry {
 
 impl AuditEntry {
     /// The columns of a table of entries.
-    pub(crate) const FIELDS: [&str; 19] = [
+    pub(crate) const FIELDS: [&str; 20] = [
         "entry_id",
         "position",
         "recorded_at",
@@ -155,6 +156,7 @@ impl AuditEntry {
         "duration_ms",
         "browser_ms",
         "site",
+        "times",
         "artifact_bytes",
         "trace_id",
     ];

@@ -153,6 +153,7 @@ impl World {
             idle_timeout: Duration::from_secs(60),
             fingerprint_key: KeyId { file: 1, slot: 0 },
             idempotency: None,
+            environment: eventlog::event::environment::Environment::default(),
         };
         let facts = OpenFacts {
             caller: &SYSTEM,
