@@ -126,11 +126,9 @@ fn foreign_sockets(pid: u32) -> BTreeSet<String> {
     sockets(pid).difference(&known).cloned().collect()
 }
 
-/// Processes, of whoever, in one of these networks.
-fn inhabitants(networks: &BTreeSet<PathBuf>) -> Vec<u32> {
-    let entries = fs::read_dir("/proc").expect("it is there").flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| network(*pid).is_some_and(|of| networks.contains(&of))).collect()
+/// Whether something but a process or a socket keeps a namespace (mount_namespaces(7)).
+fn keeps_namespaces(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default().contains(" nsfs ")
 }
 
 #[tokio::test]
@@ -175,29 +173,26 @@ async fn c08_the_network_of_a_browser_has_one_listener_and_nothing_else_and_is_n
 async fn c17_a_wall_leaves_no_socket_and_no_network_after_a_close_and_after_a_kill() {
     let pages = Pages::serve([("/", Page::html("<title>T</title>"))]).await;
     let (mut server, space) = scene(&pages).await;
-    let networks = |server: &Server| -> BTreeSet<PathBuf> {
-        let own = network(std::process::id());
-        server.browsers().into_iter().filter_map(network).filter(|of| Some(of) != own.as_ref()).collect()
-    };
     space.complete("r1", "navigate", json!({ "url": pages.url("/") })).await;
-    let before = networks(&server);
+    let before = server.browsers();
     assert!(!before.is_empty());
     server.kill9();
     server.again();
     space.becomes("idle").await;
     space.complete("r2", "navigate", json!({ "url": pages.url("/") })).await;
-    eventually("the networks of the dead server's browsers are gone", || async {
-        inhabitants(&before).is_empty().then_some(())
+    // A network goes with its last process and its last socket; its number is soon another's.
+    eventually("the browsers of the dead server are gone", || async {
+        let browsers = server.browsers();
+        before.iter().all(|pid| !browsers.contains(pid)).then_some(())
     })
     .await;
-    let after = networks(&server);
-    assert!(after.is_disjoint(&before) && !foreign_sockets(server.pid()).is_empty());
+    assert!(!foreign_sockets(server.pid()).is_empty(), "a new wall stands");
     space.close().await.expect(200);
     space.becomes("closed").await;
-    eventually("nothing is left", || async {
-        (inhabitants(&after).is_empty() && foreign_sockets(server.pid()).is_empty()).then_some(())
-    })
-    .await;
+    server.no_browser_left().await;
+    eventually("no socket is left", || async { foreign_sockets(server.pid()).is_empty().then_some(()) })
+        .await;
+    assert!(!keeps_namespaces(server.pid()));
 }
 
 #[tokio::test]

@@ -39,6 +39,8 @@ pub enum Rule {
     Unspecified,
     /// Set aside for something else than hosts.
     Reserved,
+    /// The browser asks it for itself, and no page needs it.
+    Background,
     /// Neither a web page nor a tunnel to one.
     Protocol,
     /// All bytes that the policy grants are spent.
@@ -64,6 +66,7 @@ impl Rule {
             Self::Multicast => "multicast",
             Self::Unspecified => "unspecified",
             Self::Reserved => "reserved",
+            Self::Background => "background",
             Self::Protocol => "protocol",
             Self::Bytes => "bytes",
             Self::Connections => "connections",
@@ -124,6 +127,8 @@ pub struct Policy {
     pub allow: Vec<Entry>,
     /// Never reached: this host, names below it, and whatever resolves to it. Wins over `allow`.
     pub deny: Vec<Entry>,
+    /// Hosts that the browser asks for itself: refused unless they are allowed, and not told, as it asks all the time.
+    pub background: Vec<Entry>,
     /// How much.
     pub limits: Limits,
 }
@@ -140,7 +145,7 @@ impl Policy {
     ) -> Result<Self, EntryError> {
         let allow = allow.into_iter().map(|entry| entry.as_ref().parse()).collect::<Result<_, _>>()?;
         let deny = deny.into_iter().map(|entry| entry.as_ref().parse()).collect::<Result<_, _>>()?;
-        Ok(Self { allow, deny, limits })
+        Ok(Self { allow, deny, background: Vec::new(), limits })
     }
 
     /// Whether what was named may be resolved at all.
@@ -155,6 +160,7 @@ impl Policy {
             return Ok(());
         }
         match host {
+            host if self.background.iter().any(|entry| entry.host == *host) => Err(Rule::Background),
             host if host.names_metadata() => Err(Rule::Metadata),
             host if host.is_localhost() => Err(Rule::Loopback),
             // An address is told by its own rule, also on a port that would be refused anyway.
@@ -262,6 +268,16 @@ mod tests {
         assert_eq!(verdict(&some, "www.b.example", "8.8.8.8", 80), Err(Rule::Denied));
         assert_eq!(verdict(&some, "c.example", "1.2.3.4", 80), Err(Rule::Denied));
         assert_eq!(verdict(&some, "c.example", "::ffff:1.2.3.4", 80), Err(Rule::Denied));
+    }
+
+    #[test]
+    fn c08_what_the_browser_asks_for_itself_is_refused_unless_it_is_allowed() {
+        let background = vec!["update.example".parse().expect("an entry")];
+        let some = Policy { background: background.clone(), ..Policy::default() };
+        assert_eq!(verdict(&some, "update.example", "8.8.8.8", 443), Err(Rule::Background));
+        assert_eq!(verdict(&some, "www.update.example", "8.8.8.8", 443), Ok(()));
+        let allowed = Policy { background, ..policy(&["update.example"], &[]) };
+        assert_eq!(verdict(&allowed, "update.example", "8.8.8.8", 443), Ok(()));
     }
 
     #[test]

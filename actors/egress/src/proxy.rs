@@ -236,6 +236,7 @@ impl Shared {
             let mut ledger = self.ledger.lock();
             ledger.remember(host, port, why, now);
             match why {
+                Why::Blocked(Rule::Background) => None,
                 Why::Blocked(rule) => ledger.refuse(Some(host), port, rule, method.as_str(), now),
                 Why::Failed(_) => None,
             }

@@ -1,10 +1,11 @@
 //! The wall around a real browser, under a resolver of the test's own (C8).
 
 use std::{
+    collections::BTreeSet,
     io,
     net::IpAddr,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -31,16 +32,20 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+const HOST: &str = "rebinds.example";
+
 /// Says one address, and from the second time on another.
 struct Rebinding {
     first: IpAddr,
     then: IpAddr,
     asked: AtomicUsize,
+    names: Arc<Mutex<BTreeSet<String>>>,
 }
 
 #[async_trait]
 impl Resolver for Rebinding {
-    async fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        self.names.lock().unwrap().insert(name.to_owned());
         let asked = self.asked.fetch_add(1, Ordering::SeqCst);
         Ok(vec![if asked == 0 { self.first } else { self.then }])
     }
@@ -108,19 +113,21 @@ async fn c08_a_host_that_rebinds_is_judged_anew_for_each_connection() {
     let hits = Arc::new(AtomicUsize::new(0));
     let tasks =
         [tokio::spawn(serve(ours, Arc::clone(&hits))), tokio::spawn(serve(trap, Arc::clone(&inside)))];
+    let names = Arc::<Mutex<BTreeSet<String>>>::default();
     let resolver = Rebinding {
+        names: Arc::clone(&names),
         first: [127, 0, 0, 1].into(),
         then: [127, 0, 0, 2].into(),
         asked: AtomicUsize::default(),
     };
     let policy = NetworkPolicy {
-        allow: vec![format!("rebinds.example:{port}")],
+        allow: vec![format!("{HOST}:{port}")],
         deny: vec!["127.0.0.2".to_owned()],
         ..NetworkPolicy::default()
     };
     let runtime = start(folder.path(), resolver, policy).await;
     let mut notices = runtime.notices();
-    let url = format!("http://rebinds.example:{port}/");
+    let url = format!("http://{HOST}:{port}/");
     let outcome = run(&*runtime, "navigate", json!({ "url": url })).await;
     assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
     let said = loop {
@@ -135,15 +142,14 @@ async fn c08_a_host_that_rebinds_is_judged_anew_for_each_connection() {
     assert!(said.contains("refused"), "{said}");
     let noticed = tokio::time::timeout(Duration::from_secs(5), notices.next()).await.unwrap();
     let Some(Notice::Blocked { rule, target, .. }) = noticed else { panic!("a refusal: {noticed:?}") };
-    assert_eq!(
-        (rule.as_str(), target.get().as_str()),
-        ("denied", format!("rebinds.example:{port}").as_str())
-    );
+    assert_eq!((rule.as_str(), target.get().as_str()), ("denied", format!("{HOST}:{port}").as_str()));
     assert_eq!((hits.load(Ordering::SeqCst), inside.load(Ordering::SeqCst)), (1, 0));
     // The same for a navigation, which says so.
     let again = run(&*runtime, "navigate", json!({ "url": url })).await;
     let Outcome::Failed(error) = again else { panic!("{again:?}") };
     assert_eq!((error.code.as_str(), error.may_have_run), ("blocked_by_policy", true));
+    let names = names.lock().unwrap().clone();
+    assert_eq!(names, BTreeSet::from([HOST.to_owned()]), "the browser asks for nothing by itself");
     runtime.stop().await;
     tasks.iter().for_each(tokio::task::JoinHandle::abort);
 }

@@ -23,6 +23,24 @@ use crate::instance::policy::INLINE_SCHEMES;
 /// So many Spaces are remembered for their bytes; then those without a browser are forgotten.
 const METERS_MAX: usize = 10_000;
 
+/// Whom Chromium calls by itself, whatever its command line says: updates of its parts, trials, push messages, lists.
+const BACKGROUND: [&str; 14] = [
+    "update.googleapis.com",
+    "clients1.google.com",
+    "clients2.google.com",
+    "clients4.google.com",
+    "clients2.googleusercontent.com",
+    "clientservices.googleapis.com",
+    "optimizationguide-pa.googleapis.com",
+    "content-autofill.googleapis.com",
+    "safebrowsing.googleapis.com",
+    "safebrowsingohttpgateway.googleapis.com",
+    "android.clients.google.com",
+    "mtalk.google.com",
+    "edgedl.me.gvt1.com",
+    "redirector.gvt1.com",
+];
+
 /// What builds walls.
 pub(super) struct Mason {
     resolver: Arc<dyn Resolver>,
@@ -157,7 +175,9 @@ impl Wall {
 fn rules(policy: &NetworkPolicy) -> Option<Policy> {
     let hosts = policy.allow.iter().filter(|entry| !INLINE_SCHEMES.contains(&entry.as_str()));
     let limits = Limits { bytes_max: policy.max_bytes, connections_max: policy.max_connections };
-    Policy::parse(hosts, &policy.deny, limits).ok()
+    let rules = Policy::parse(hosts, &policy.deny, limits).ok()?;
+    let background = BACKGROUND.iter().filter_map(|host| host.parse().ok()).collect();
+    Some(Policy { background, ..rules })
 }
 
 fn inline(policy: &NetworkPolicy) -> Vec<String> {
