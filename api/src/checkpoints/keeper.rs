@@ -28,6 +28,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How soon a sink that did not take a checkpoint is asked again.
 const CARRY_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
+/// How long the last checkpoint may take at a stop; a log that was never folded may need longer, and goes without.
+const LAST_WITHIN: Duration = Duration::from_secs(5);
+
 /// Why no checkpoint is made.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointsError {
@@ -225,12 +228,12 @@ impl Loop {
             }
             let head = *self.head.borrow();
             if keeper.is_none() {
-                keeper = self.open(head, &mut complained);
+                keeper = self.open(head, &mut complained, &is_running);
             }
             let due = keeper.as_ref().is_some_and(|keeper| self.is_due(keeper, head, signed_at));
             if let Ok(answer) = answer {
                 // Whoever asked may have gone.
-                let _ = answer.send(self.make(&mut keeper, head));
+                let _ = answer.send(self.make(&mut keeper, head, &is_running));
                 signed_at = Instant::now();
             } else if due && let Some(keeper) = &mut keeper {
                 tell(keeper.sign(head, &is_running));
@@ -243,15 +246,22 @@ impl Loop {
                 keeper.sinks.try_again();
             }
         }
-        if let Some(keeper) = &mut keeper {
-            let head = *self.head.borrow();
-            tell(keeper.sign(head, &|| true));
+        self.last(keeper);
+    }
+
+    /// The one that speaks of everything, also where the server ended before the first look.
+    fn last(&self, keeper: Option<Keeper>) {
+        let until = Instant::now() + LAST_WITHIN;
+        let in_time = || Instant::now() < until;
+        let head = *self.head.borrow();
+        if let Some(mut keeper) = keeper.or_else(|| self.open(head, &mut false, &in_time)) {
+            tell(keeper.sign(head, &in_time));
         }
     }
 
     /// One that can not be opened now may be opened later: the first start has no event yet, a key may be put in its place.
-    fn open(&self, head: Position, complained: &mut bool) -> Option<Keeper> {
-        match self.try_open(head) {
+    fn open(&self, head: Position, complained: &mut bool, goes_on: &dyn Fn() -> bool) -> Option<Keeper> {
+        match self.try_open(head, goes_on) {
             Ok(keeper) => {
                 info!(log = keeper.signer.name(), signed = %keeper.signed(), "Checkpoints are made.");
                 Some(keeper)
@@ -267,20 +277,24 @@ impl Loop {
         }
     }
 
-    fn try_open(&self, head: Position) -> Result<Keeper, CheckpointsError> {
-        let goes_on = || !self.stopping.load(Ordering::Relaxed);
+    fn try_open(&self, head: Position, goes_on: &dyn Fn() -> bool) -> Result<Keeper, CheckpointsError> {
         let keeper =
-            Keeper::open(&self.log, self.store.clone(), &self.config, head, self.runtime.clone(), &goes_on)?;
+            Keeper::open(&self.log, self.store.clone(), &self.config, head, self.runtime.clone(), goes_on)?;
         metrics::gauge!("browserspace_checkpoints_refused").set(0.0);
         Ok(keeper)
     }
 
-    fn make(&self, keeper: &mut Option<Keeper>, head: Position) -> Result<Made, CheckpointsError> {
+    fn make(
+        &self,
+        keeper: &mut Option<Keeper>,
+        head: Position,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Made, CheckpointsError> {
         let keeper = match keeper {
             Some(keeper) => keeper,
-            None => keeper.insert(self.try_open(head)?),
+            None => keeper.insert(self.try_open(head, goes_on)?),
         };
-        keeper.sign(head, &|| !self.stopping.load(Ordering::Relaxed))
+        keeper.sign(head, goes_on)
     }
 
     fn is_due(&self, keeper: &Keeper, head: Position, signed_at: Instant) -> bool {

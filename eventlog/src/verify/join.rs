@@ -107,7 +107,8 @@ impl Join<'_> {
             return Ok(());
         }
         let mut faults: Vec<Fault> = walked.fault.take().into_iter().collect();
-        faults.extend(self.first_break(part, &walked)?);
+        let is_broken = !faults.is_empty();
+        faults.extend(self.first_break(part, &walked, is_broken)?);
         walked.marks.retain(|mark| mark.position <= walked.last);
         faults.extend(self.hold_against_marks(part, &walked.marks));
         let first = faults.into_iter().min_by_key(|fault| fault.offset);
@@ -140,10 +141,12 @@ impl Join<'_> {
     }
 
     /// The first stream of this segment that does not go on where it ended before.
-    fn first_break(&self, part: &Part, walked: &Walked) -> Result<Option<Fault>, OpenError> {
+    fn first_break(&self, part: &Part, walked: &Walked, is_broken: bool) -> Result<Option<Fault>, OpenError> {
         let mut runs: Vec<(&[u8], &Run)> =
             walked.streams.iter().map(|(stream, run)| (&**stream, run)).collect();
-        runs.retain(|(_, run)| run.first_position <= walked.last);
+        // A torn batch is not there. But what breaks a batch may be its event that only the segments before show to be bad.
+        let counts = |run: &Run| is_broken || run.first_position <= walked.last;
+        runs.retain(|(_, run)| counts(run));
         runs.sort_unstable_by_key(|(_, run)| run.first_offset);
         let mut reader = None;
         for (stream, run) in runs {
