@@ -115,7 +115,7 @@ codes! {
     InvalidRequest = "invalid_request", http(StatusCode::UNPROCESSABLE_ENTITY), false, No;
     /// The catalogue has no such capability; GET /api/v1/capabilities lists those that there are.
     CapabilityUnknown = "capability_unknown", http(StatusCode::UNPROCESSABLE_ENTITY), false, No;
-    /// The Space was not granted this capability, or its instance does not load it; a submit is recorded as a failed task.
+    /// The Space was not granted this capability, its instance does not load it, or the configuration allows no trusted ones; a submit is recorded as a failed task.
     CapabilityNotGranted = "capability_not_granted", http(StatusCode::UNPROCESSABLE_ENTITY), false, No;
     /// The args do not fit the capability's schema; details name the places, never the values.
     InvalidArgs = "invalid_args", http(StatusCode::UNPROCESSABLE_ENTITY), false, No;
