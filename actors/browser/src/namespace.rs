@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A socket stays in the namespace that it was made in. So the listener belongs to us and to the browser's network, and
-//! it is the only thing in there: no route, no interface, no name server, no other process. Source: namespaces(7),
+//! it is the only thing in there: no route, no name server, no other process, and no link but one that leads nowhere. Source: namespaces(7),
 //! user_namespaces(7), netdevice(7), unix(7).
 
 // Code between fork and exec is unsafe by nature; it is kept to async-signal-safe system calls that allocate nothing.
@@ -38,6 +38,8 @@ pub(crate) struct Seclusion {
     /// Lines for `uid_map` and `gid_map`: the same number inside as outside, and no other.
     uid_map: CString,
     gid_map: CString,
+    /// Messages that make a dead link, in the order in which they are tried.
+    links: [Vec<u8>; 2],
 }
 
 /// Where the listener comes out.
@@ -51,7 +53,10 @@ pub(crate) fn prepare(ids: Option<(u32, u32)>) -> io::Result<(Seclusion, Handove
     let own = || (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
     let (uid, gid) = ids.unwrap_or_else(own);
     let map = |id: u32| CString::new(format!("{id} {id} 1")).map_err(io::Error::other);
-    Ok((Seclusion { tell, ids, uid_map: map(uid)?, gid_map: map(gid)? }, Handover(ours)))
+    Ok((
+        Seclusion { tell, ids, uid_map: map(uid)?, gid_map: map(gid)?, links: ["dummy", "ifb"].map(link) },
+        Handover(ours),
+    ))
 }
 
 /// Tries whether a process that runs as `ids` can be secluded here; blocking.
@@ -131,6 +136,7 @@ impl Seclusion {
                 let socket =
                     check_fd(libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0))?;
                 raise_loopback(socket)?;
+                self.pretend_a_link();
                 let mut address: libc::sockaddr_in = std::mem::zeroed();
                 address.sin_family = libc::AF_INET as libc::sa_family_t;
                 address.sin_port = PORT.to_be();
@@ -145,6 +151,26 @@ impl Seclusion {
                 self.tell_failure(error);
             }
             opened
+        }
+    }
+
+    /// Makes a link that leads nowhere. Chromium tells pages that they are offline where the loopback is all there is,
+    /// and pages believe it. A kernel that has no such link costs that, and nothing else.
+    unsafe fn pretend_a_link(&self) {
+        // SAFETY: the messages live in `self`, the answer on this stack.
+        unsafe {
+            let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+            let socket = libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE);
+            for link in &self.links {
+                let mut answer = [0u8; 512];
+                libc::send(socket, link.as_ptr().cast(), link.len(), 0);
+                let length = libc::recv(socket, answer.as_mut_ptr().cast(), answer.len(), 0);
+                // Behind the header of an answer stands its error: 0 is done (netlink(7)).
+                if length >= 20 && answer[16..20] == [0; 4] {
+                    break;
+                }
+            }
+            libc::close(socket);
         }
     }
 
@@ -181,6 +207,29 @@ impl Handover {
         self.0.read_exact(&mut code).ok()?;
         Some(io::Error::from_raw_os_error(i32::from_ne_bytes(code)))
     }
+}
+
+/// A message that makes a link of this kind, up from the start: rtnetlink(7), `RTM_NEWLINK`.
+fn link(kind: &str) -> Vec<u8> {
+    let attribute = |number: u16, data: &[u8]| {
+        let mut bytes = Vec::from((data.len() as u16 + 4).to_ne_bytes());
+        bytes.extend(number.to_ne_bytes());
+        bytes.extend(data);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    };
+    let up = (libc::IFF_UP as u32).to_ne_bytes();
+    // Family, padding, type and index are left open; then the flags, and which of them are meant.
+    let mut body = [[0; 4], [0; 4], up, up].concat();
+    body.extend(attribute(libc::IFLA_IFNAME, b"nowhere\0"));
+    body.extend(attribute(libc::IFLA_LINKINFO, &attribute(libc::IFLA_INFO_KIND, kind.as_bytes())));
+    let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    let mut message = Vec::from((body.len() as u32 + 16).to_ne_bytes());
+    message.extend(libc::RTM_NEWLINK.to_ne_bytes());
+    message.extend((flags as u16).to_ne_bytes());
+    message.extend([1u32, 0].map(u32::to_ne_bytes).concat());
+    message.extend(body);
+    message
 }
 
 unsafe fn raise_loopback(socket: RawFd) -> io::Result<()> {

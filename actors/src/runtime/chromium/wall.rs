@@ -210,4 +210,59 @@ mod tests {
         assert!(rules(&policy("data:")).is_some_and(|rules| rules.allow.is_empty()));
         assert_eq!(inline(&policy("blob:")), ["blob"]);
     }
+
+    /// A server of one page, which says whether its browser believes to be connected.
+    async fn page() -> u16 {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.read(&mut [0; 4096]).await;
+                let page = "<title>t</title><script>document.title = 'online ' + navigator.onLine</script>";
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n";
+                let answer = format!("{head}Content-Length: {}\r\n\r\n{page}", page.len());
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        port
+    }
+
+    async fn keeps_to_its_wall(browser: &Browser, allowed: u16, other: u16) {
+        let call = || browser::Call::within(std::time::Duration::from_secs(30));
+        let args = |port: u16| {
+            serde_json::from_value(serde_json::json!({ "url": format!("http://127.0.0.1:{port}/") })).unwrap()
+        };
+        let arrived = browser.navigate(&args(allowed), &call()).await.unwrap();
+        assert_eq!(arrived.http_status, Some(200));
+        let title = browser.get_title(&browser::args::PageArgs::default(), &call()).await.unwrap().title;
+        assert_eq!(title, "online true");
+        let refused = browser.navigate(&args(other), &call()).await.unwrap_err();
+        assert_eq!(refused.code(), "blocked_by_policy", "{refused}");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn c08_a_browser_without_a_namespace_keeps_to_its_proxy_as_one_with_it_does() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o711)).unwrap();
+        let (allowed, other) = (page().await, page().await);
+        let policy =
+            NetworkPolicy { allow: vec![format!("127.0.0.1:{allowed}")], ..NetworkPolicy::default() };
+        let ids = rustix::process::geteuid().is_root().then_some((64_323, 64_323));
+        let mason = Mason::new(Arc::new(egress::SystemResolver), true);
+        let space = SpaceId::from_uuid(uuid::Uuid::from_u128(1));
+        for has_namespace in [true, false] {
+            let spec = LaunchSpec::new(folder.path().join("p"), ids);
+            let (browser, wall) = if has_namespace {
+                mason.launch(spec, space, &policy).await.unwrap()
+            } else {
+                mason.launch_asked(spec, space, rules(&policy).unwrap()).await.unwrap()
+            };
+            assert_eq!(wall.has_namespace, has_namespace);
+            keeps_to_its_wall(&browser, allowed, other).await;
+            browser.shutdown(std::time::Duration::from_secs(2)).await;
+            wall.remove().await;
+        }
+    }
 }
