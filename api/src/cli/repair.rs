@@ -119,7 +119,7 @@ fn verify_word(kind: FaultKind) -> String {
 }
 
 fn describe(loss: &Loss) -> String {
-    let verify::Fault { kind, file, offset, what, .. } = &loss.fault;
+    let verify::Fault { kind, file, offset, what, stream, .. } = &loss.fault;
     let (first, last) = (loss.head.next(), loss.last_lost);
     let mut said = format!(
         "first bad place: {} in {} at byte {offset}: {}\n",
@@ -135,6 +135,9 @@ fn describe(loss: &Loss) -> String {
             loss.bytes, loss.head
         )
     });
+    if let Some(stream) = stream {
+        said.push_str(&format!("         the broken one, of {stream} as far as its bytes tell\n"));
+    }
     for (stream, count) in loss.streams.iter().take(STREAMS_SHOWN_MAX) {
         said.push_str(&format!("         {count} readable events of {stream}\n"));
     }

@@ -68,15 +68,12 @@ fn a_file_that_is_no_toml_is_told_by_line_and_column_on_one_line() {
 fn every_number_out_of_its_range_is_refused_by_its_own_name() {
     let names: Vec<String> =
         explain::settings().into_iter().filter(|name| explain::range(name).is_some()).collect();
-    assert_eq!(
-        names.len(),
-        explain::RANGES.len() + HttpConfig::RANGES.len() + CheckpointsConfig::RANGES.len()
-    );
+    let sections = HttpConfig::RANGES.len() + crate::checkpoints::CheckpointsConfig::RANGES.len();
+    assert_eq!(names.len(), explain::RANGES.len() + sections);
     for name in names {
         let most = *explain::range(&name).expect("it has one").end();
-        let (section, field) = name
-            .split_once('.')
-            .map_or_else(|| (String::new(), &*name), |(section, field)| (format!("[{section}]\n"), field));
+        let in_section = |(section, field)| (format!("[{section}]\n"), field);
+        let (section, field) = name.split_once('.').map_or_else(|| (String::new(), &*name), in_section);
         let said = said(&format!("{section}{field} = {}\n", most + 1));
         assert!(said.contains(&name) && said.contains(&most.to_string()), "{said}");
     }

@@ -363,7 +363,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         ..get("/api/v1/log", "Events", "log_events", Reply::Events, "Read the whole log")
     },
     Operation {
-        description: "For operators and auditors of every Workspace. Reads every byte of the log up to what was durable when it \
+        description: "For operators and auditors; whose event a bad one is, is told to those of every Workspace. Reads every byte of the log up to what was durable when it \
                       was asked, and holds the artifacts against their recorded SHA-256; one check at a time. Index and views \
                       are looked at by `browserspace verify` on a stopped server. A log too large for one request is \
                       answered with 503: `browserspace verify` works beside the server as well.",
@@ -372,7 +372,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         ..post("/api/v1/log/verify", "Events", "verify_log", Reply::One("LogReport"), "Verify the log")
     },
     Operation {
-        description: "For operators and auditors of every Workspace: a signed statement of everything that is durable now, also \
+        description: "For operators and auditors: a signed statement of everything that is durable now, also \
                       kept in the data folder and carried to the configured places. Keep it where the server can not reach \
                       it: from then on a history that was made anew, or cut, shows. Where nothing has happened since the \
                       last one, that one is answered.",

@@ -40,7 +40,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Figure>> {
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut figures = runtime.block_on(appends(options, &plan))?;
-    figures.push(runtime.block_on(replay(options, &plan))?);
+    figures.extend(runtime.block_on(replay(options, &plan))?);
     Ok(figures)
 }
 
@@ -167,8 +167,8 @@ async fn bare_round(bare: &bare::BareFile, bytes: usize, round: Duration) -> Res
     Ok(Round::of(all, begun.elapsed()))
 }
 
-/// Fills a log with whole tasks, drops it from the page cache, opens it and reads it to the end.
-async fn replay(options: &Options, plan: &Plan) -> Result<Figure> {
+/// Fills a log with whole tasks; then, each time cold: verifies it, opens it, and reads it to the end.
+async fn replay(options: &Options, plan: &Plan) -> Result<Vec<Figure>> {
     let folder = tempfile::tempdir_in(&options.folder)?;
     let log = SegmentLog::open(OpenOptions::new(folder.path()))?;
     let mut next = 0;
@@ -183,10 +183,12 @@ async fn replay(options: &Options, plan: &Plan) -> Result<Figure> {
         next = until;
     }
     log.close().await;
-    let mut rates = Vec::new();
+    let (mut rates, mut opens) = (Vec::new(), Vec::new());
     for _ in 0..3 {
         forget_pages(folder.path())?;
+        let opening = Instant::now();
         let log = SegmentLog::open(OpenOptions::new(folder.path()))?;
+        opens.push(opening.elapsed().as_secs_f64());
         // Opening reads the last segment; it must be cold as well.
         forget_pages(folder.path())?;
         let head = log.durable_head().borrow().0;
@@ -200,13 +202,26 @@ async fn replay(options: &Options, plan: &Plan) -> Result<Figure> {
         ensure!(read == head, "{read} of {head} events were read");
         log.close().await;
     }
-    Ok(Figure {
-        bench: "log",
-        figure: "replay_events_per_s",
-        value: median(rates),
-        unit: "1/s",
-        bar: Bar::AtLeast(500_000.0),
-    })
+    let verified = verify_rate(folder.path())?;
+    let figure = |figure, value, unit, bar| Figure { bench: "log", figure, value, unit, bar };
+    Ok(vec![
+        figure("replay_events_per_s", median(rates), "1/s", Bar::AtLeast(500_000.0)),
+        figure("verify_events_per_s", verified, "1/s", Bar::AtLeast(1_000_000.0)),
+        figure("open_s", median(opens), "s", Bar::AtMost(1.0)),
+    ])
+}
+
+/// Events that are verified in a second: every byte, checksum and chain, on all processors.
+fn verify_rate(folder: &Path) -> Result<f64> {
+    let mut rates = Vec::new();
+    for _ in 0..3 {
+        forget_pages(folder)?;
+        let begun = Instant::now();
+        let report = eventlog::verify::check(folder, &eventlog::verify::Options::default())?;
+        rates.push(report.head.0 as f64 / begun.elapsed().as_secs_f64());
+        ensure!(report.is_whole() && report.torn_tail.is_none(), "a fresh log is not whole: {report:?}");
+    }
+    Ok(median(rates))
 }
 
 fn forget_pages(folder: &Path) -> Result<()> {

@@ -243,6 +243,8 @@ async fn who_is_refused_is_told_what_is_lacking() {
     let cases = [
         (&agent, format!("{WORKSPACE}/tokens"), None, overseer),
         (&agent, "/api/v1/log".to_owned(), None, overseer),
+        (&agent, "/api/v1/log/verify".to_owned(), Some(json!({})), overseer),
+        (&agent, "/api/v1/log/checkpoint".to_owned(), Some(json!({})), overseer),
         (&agent, "/metrics".to_owned(), None, overseer),
         (&agent, spaces.clone(), Some(for_other()), own_id),
         (&neighbour, space.clone(), None, owner),
