@@ -61,6 +61,18 @@ async fn c13_what_can_be_acted_on_is_framed_with_its_ref_and_a_secret_is_covered
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn c13_a_secret_is_covered_also_where_something_lies_over_its_middle() {
+    let page = r#"<title>m</title><body style="margin:0"><input type=password aria-label="Pass" value="SECRET" style="position:absolute;left:0;top:0;width:300px;height:40px;border:0;background:#ff0">
+      <div style="position:absolute;left:140px;top:0;width:20px;height:40px;background:#0f0"></div>"#;
+    let world = world(&[("/", page)]).await;
+    world.open("/").await;
+    let shot = world.browser.screenshot_annotate(&args(json!({})), &call()).await.unwrap();
+    assert_eq!(shot.legend, [], "what is covered is not framed");
+    assert_eq!(pixel(&shot.picture, 10, 20), [60, 60, 60]);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_element_that_can_not_be_seen_is_not_framed_but_told() {
     let page = "<title>h</title><button id=b>B</button>";
     let world = world(&[("/", page)]).await;
