@@ -14,6 +14,7 @@ mod asked;
 mod bindings;
 mod body;
 pub(crate) mod connections;
+mod console;
 mod docs;
 mod events;
 mod exchange;
@@ -151,6 +152,9 @@ fn routes(app: App) -> Router {
         .route("/readyz", get(server::readyz))
         .route("/metrics", get(server::metrics))
         .route("/openapi.json", get(docs::openapi))
+        .route("/", get(console::page))
+        .route("/assets/{*name}", get(console::asset))
+        .route("/favicon.svg", get(console::asset))
         .route("/docs", get(docs::page))
         .route("/docs/style.css", get(docs::style))
         .fallback(gate::no_route)
