@@ -1,6 +1,7 @@
 // Which events of the log are shown.
 import type { EventKind, RecordedEvent } from "../api/types";
 import { isFailure } from "./fold";
+import { shortId } from "./text";
 
 export interface LogFilter {
   /** In the stream, task, trace, principal or Workspace; empty for all. */
@@ -22,13 +23,13 @@ export function shows(filter: LogFilter, event: RecordedEvent): boolean {
 
 function haystack(event: RecordedEvent): string[] {
   const { principal } = event;
-  return [event.stream ?? "", event.task_id ?? "", event.trace_id, event.kind, principal.kind, principal.id ?? "", principal.token_id ?? "", event.workspace_id ?? "", summary(event)];
+  return [event.stream ?? "", event.task_id ?? "", event.trace_id, event.kind, principal.kind, principal.id ?? "", principal.token_id ?? "", event.workspace_id ?? "", JSON.stringify(event.payload)];
 }
 
 /** What an event says besides its kind, on one line; text of others is made inert where it is drawn. */
 export function summary(event: RecordedEvent): string {
   const payload = event.payload as Record<string, unknown>;
-  const pick = (names: string[]): string => names.map((name) => payload[name]).filter((value) => typeof value === "string" || typeof value === "number").join(" · ");
+  const pick = (names: string[]): string => plain(names.map((name) => payload[name]));
   switch (event.kind) {
     case "opened":
       return pick(["owner_id", "browser_instance_id"]);
@@ -47,15 +48,22 @@ export function summary(event: RecordedEvent): string {
     case "dialog_opened":
       return short(payload.dialog);
     default:
-      return Object.values(payload).filter((value) => typeof value === "string" || typeof value === "number").join(" · ");
+      return plain(Object.values(payload));
   }
 }
 
 function resultLine(result: unknown): string {
   if (typeof result !== "object" || result === null) return short(result);
-  const { title, url, text } = result as Record<string, unknown>;
+  const { title, url, text, artifact } = result as Record<string, unknown>;
+  const file = artifact as { kind?: unknown; media_type?: unknown } | undefined;
+  if (typeof file?.kind === "string") return plain([file.kind, file.media_type]);
   const parts = [title, url, text].filter((part): part is string => typeof part === "string" && part !== "");
   return parts.length > 0 ? parts.join(" · ").slice(0, 300) : short(result);
+}
+
+/** Words and numbers; of an id its end, which is the part that differs. */
+function plain(values: unknown[]): string {
+  return values.filter((value) => typeof value === "string" || typeof value === "number").map((value) => shortId(String(value))).join(" · ");
 }
 
 function list(value: unknown): string {

@@ -33,5 +33,5 @@ export function cut(text: string, max: number = SHOWN_CHARS_MAX): Cut {
 /** The end of an id, which is the part that differs: `spc_…k45gergc`. */
 export function shortId(id: string): string {
   const at = id.indexOf("_");
-  return at > 0 && id.length > at + 11 ? `${id.slice(0, at + 1)}…${id.slice(-8)}` : id;
+  return /^[a-z]{2,4}_[0-9a-z]{12,64}$/.test(id) ? `${id.slice(0, at + 1)}…${id.slice(-8)}` : id;
 }

@@ -36,7 +36,7 @@ export const en = {
   spaces: {
     title: "Spaces", create: "Open a Space", empty: "No Space yet.", emptyHint: "A Space gives its owner one browser, exclusively. Open one on a free instance.",
     noneFound: "No Space fits these filters.", filter: "Owner, id, instance or error", status: "Status", owner: "Owner", instance: "Instance", task: "Current task", age: "Age", last: "Last event",
-    count: (shown: number, isAll: boolean) => `${shown}${isAll ? "" : "+"} Spaces`, cancelling: "cancelling", waitingFor: (d: string) => `queued for ${d}`, runningFor: (d: string) => `running for ${d}`,
+    count: (shown: number, isAll: boolean) => shown === 1 && isAll ? "1 Space" : `${shown}${isAll ? "" : "+"} Spaces`, cancelling: "cancelling", waitingFor: (d: string) => `queued for ${d}`, runningFor: (d: string) => `running for ${d}`,
     list: "List of Spaces", error: "Last error",
   },
   status: { idle: "idle", running: "running", error: "error", closed: "closed", absent: "not there", queued: "queued", completed: "completed", failed: "failed", cancelled: "cancelled", starting: "starting", ready: "ready", unavailable: "unavailable", retired: "retired" },
@@ -53,7 +53,7 @@ export const en = {
     cancelRequested: "Cancel requested; waiting for the browser to acknowledge.", closing: "Closing: the browser is being ended.", closed: (reason: string) => `This Space is closed (${reason}). Its history stays.`, inError: "The browser is being restarted; the Space becomes idle again by itself.",
     deadline: "Deadline", remaining: (d: string) => `${d} left`, overdue: (d: string) => `${d} past its deadline: it is being stopped`, queued: "Queued", started: "Started", ended: "Ended", took: "Took", args: "Args (names only)", noArgs: "none", result: "Result", error: "Error", pictures: "Pictures", files: "Files",
     run: "Run a task", capability: "Capability", timeout: "Timeout (seconds)", submit: "Submit", submitting: "Submitting…", example: "Fill in the example", again: "Send again with the same id",
-    submitted: "Accepted:", notYours: "Only its owner or an operator may act on this Space.", noTasks: "No task yet.", generation: "Start of the browser", lastError: "Last error", idleClose: "Closed when unused for", granted: "Granted", events: (n: number) => `${n} events`, live: "The timeline is live", save: "Save",
+    submitted: "Accepted:", notYours: "Only its owner or an operator may act on this Space.", noTasks: "No task yet.", generation: "Start of the browser", lastError: "Last error", idleClose: "Closed when unused for", granted: "Granted", events: (n: number) => (n === 1 ? "1 event" : `${n} events`), live: "The timeline is live", save: "Save",
     waitFor: "A task is queued or running; the next one can be submitted when it has ended.", argsHint: "Args are sealed, never shown again, and can not be recovered when the task has ended.", none: "There are no events.",
     idleLeft: "Unused so far", pictureAlt: (id: string) => `Picture ${id}`,
   },
@@ -62,7 +62,7 @@ export const en = {
   },
   form: { standard: (v: string) => `Default: ${v}`, pattern: (p: string) => `Form: ${p}`, range: (a: string, b: string) => `${a} to ${b}`, leave: "(default)", json: "JSON" },
   replay: {
-    title: "Replay", scrub: "Sequence", first: "First", previous: "Previous", next: "Next", last: "Last", nextFailure: "Next failure", previousFailure: "Previous failure", noFailures: "No failure in this history.", failures: (n: number) => `${n} failures`,
+    title: "Replay", scrub: "Sequence", first: "First", previous: "Previous", next: "Next", last: "Last", nextFailure: "Next failure", previousFailure: "Previous failure", noFailures: "No failure in this history.", failures: (n: number) => (n === 1 ? "1 failure" : `${n} failures`),
     copy: "Copy a link to this sequence", state: (n: number) => `State at sequence ${n}`, picture: "Screenshot of that moment", pictureFrom: (n: number, age: string) => `taken at sequence ${n}, ${age} before`, noPicture: "No screenshot was taken up to here.", events: "Events", event: "The event",
     back: "To the Space", position: (at: number, of: number) => `${at} of ${of}`, keys: "Arrow keys step, Home and End jump.", follow: "At the end; follows what comes",
   },
