@@ -222,12 +222,19 @@ test("hostile text is inert and breaks no layout, on every screen that shows it 
   await server.task(space, "navigate", { url: `${pages.url}/hostile` });
   await server.task(space, "snapshot", {});
   expect(HUGE.length).toBeGreaterThan(10_000);
+  const img = "<img src=x onerror=alert(4)>";
+  // Each with a text that is there only once its hostile text is.
+  const screens: [string, string | RegExp][] = [
+    ["#/w/default/spaces", /longlong/], [`#/w/default/spaces/${space}`, "7 events"], [`#/w/default/spaces/${space}/replay?at=4`, "⟨202E⟩"],
+    ["#/w/default/log", "⟨202E⟩"], ["#/w/default/instances", /<script>alert\(2\)/], ["#/w/default/spaces/new", /<script>alert\(2\)/],
+    [`#/w/${encodeURIComponent(img)}/spaces`, "The server refused"], ["#/w/default/spaces/<script>alert(5)<%2Fscript>", "The server refused"],
+  ];
   await tab.signIn(server.operator);
   for (const width of [1280, 390]) {
     await tab.page.setViewportSize({ width, height: 844 });
-    for (const fragment of ["#/w/default/spaces", `#/w/default/spaces/${space}`, `#/w/default/spaces/${space}/replay?at=4`, "#/w/default/log", "#/w/default/instances", "#/w/default/spaces/new", `#/w/${encodeURIComponent("<img src=x onerror=alert(4)>")}/spaces`, "#/w/default/spaces/<script>alert(5)<%2Fscript>"]) {
+    for (const [fragment, shown] of screens) {
       await tab.go(fragment);
-      await tab.page.getByText("Loading…").first().waitFor({ state: "hidden" });
+      await tab.page.getByText(shown).first().waitFor();
       const found = await tab.page.evaluate(() => ({
         sideways: document.documentElement.scrollWidth - document.documentElement.clientWidth,
         made: document.querySelectorAll("#app script, #app img[src='x'], #app b, #app [onclick], #app [onerror]").length,

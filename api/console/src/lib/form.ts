@@ -100,7 +100,7 @@ function readField(field: Field, value: Value): Read {
 
 function readText(field: Field, control: Exclude<Control, { kind: "switch" | "choices" }>, value: string): Read {
   // An empty text is an arg of its own where one must be given and it may be empty (fill: clears a field).
-  const isEmptyText = control.kind === "text" && field.isRequired && control.minLength === 0;
+  const isEmptyText = control.kind === "text" && field.isRequired && control.minLength === 0 && (control.pattern === null || matches(control.pattern, ""));
   if (value === "" && !isEmptyText) return field.isRequired ? { fault: "required" } : {};
   switch (control.kind) {
     case "text":

@@ -41,13 +41,14 @@ class Session {
   /** Enters a Workspace that no instance names. */
   async enter(workspace: string): Promise<void> {
     await this.#signedIn().listSpaces(workspace, { limit: 1 });
+    if (!this.workspaces.includes(workspace)) this.workspaces = [...this.workspaces, workspace].sort();
     this.select(workspace);
   }
 
+  /** Goes where the address says. A Workspace that nobody has entered is shown as refused, and not remembered. */
   select(workspace: string): void {
-    if (!this.workspaces.includes(workspace)) this.workspaces = [...this.workspaces, workspace].sort();
     this.workspace = workspace;
-    write(STORED_WORKSPACE, workspace);
+    if (this.workspaces.includes(workspace)) write(STORED_WORKSPACE, workspace);
   }
 
   signOut(): void {
