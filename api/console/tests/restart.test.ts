@@ -24,6 +24,7 @@ test("after a restart of the server the timeline goes on, without a gap or a rep
   await tab.page.getByText("Live", { exact: true }).waitFor();
   await server.task(space, "get_title", {});
   await tab.page.getByText("4 events").waitFor();
+  expect(await tab.page.locator(".event-number").last().isVisible()).toBe(true);
 
   const listen = server.url.replace("http://", "");
   await server.kill();

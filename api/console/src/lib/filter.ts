@@ -55,8 +55,8 @@ export function summary(event: RecordedEvent): string {
 function resultLine(result: unknown): string {
   if (typeof result !== "object" || result === null) return short(result);
   const { title, url, text, artifact } = result as Record<string, unknown>;
-  const file = artifact as { kind?: unknown; media_type?: unknown } | undefined;
-  if (typeof file?.kind === "string") return plain([file.kind, file.media_type]);
+  const file = artifact as { artifact_id?: unknown; media_type?: unknown } | undefined;
+  if (typeof file?.artifact_id === "string") return plain([file.artifact_id, file.media_type]);
   const parts = [title, url, text].filter((part): part is string => typeof part === "string" && part !== "");
   return parts.length > 0 ? parts.join(" · ").slice(0, 300) : short(result);
 }

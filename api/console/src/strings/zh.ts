@@ -47,7 +47,7 @@ export const zh: Strings = {
     closeAsk: "关闭此空间？", closeText: "会先取消运行中的任务。浏览器将结束，其中的页面和登录状态都会丢失，实例随之空闲。此操作无法撤销。", closeYes: "关闭空间",
     cancelAsk: "取消此任务？", cancelText: "浏览器确认后任务才结束；已在页面上做的事不会撤回。", cancelYes: "取消任务", keep: "保持不变",
     cancelRequested: "已请求取消；正在等待浏览器确认。", closing: "正在关闭：浏览器正在结束。", closed: (reason) => `此空间已关闭（${reason}）。历史仍然保留。`, inError: "浏览器正在重启；空间会自行恢复空闲。",
-    deadline: "截止时间", remaining: (d) => `剩余 ${d}`, overdue: (d) => `已超过截止时间 ${d}：正在停止`, queued: "排队", started: "开始", ended: "结束", took: "用时", args: "参数（仅名称）", noArgs: "无", result: "结果", error: "错误", pictures: "图片", files: "文件",
+    deadline: "截止时间", remaining: (d) => `剩余 ${d}`, overdue: (d) => `已超过截止时间 ${d}：正在停止`, queued: "排队", started: "开始", ended: "结束", took: "用时", args: "参数（仅名称）", noArgs: "无", result: "结果", details: "结果详情", error: "错误", pictures: "图片", files: "文件",
     run: "执行任务", capability: "能力", timeout: "超时（秒）", submit: "提交", submitting: "正在提交…", example: "填入示例", again: "用同一标识再次发送",
     submitted: "已接受：", notYours: "只有所有者或运维人员可以操作此空间。", noTasks: "还没有任务。", generation: "浏览器启动次数", lastError: "最近错误", idleClose: "闲置关闭时限", granted: "已授予", events: (n) => `${n} 个事件`, live: "时间线为实时", save: "保存",
     waitFor: "有任务正在排队或运行；结束后才能提交下一个。", argsHint: "参数会被加密，之后不再显示；任务结束后无法恢复。", none: "没有事件。", idleLeft: "已闲置", pictureAlt: (id) => `图片 ${id}`,
