@@ -26,7 +26,7 @@ const HASHED: &str = "/assets/";
 
 const MISSING: &str = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>browserspace</title></head><body>\
     <h1>This server was built without the web console</h1>\
-    <p>On a machine with Node 20 or later: <code>cargo xtask console</code>, then build the server again.</p>\
+    <p>On a machine with Node 20.19 or later: <code>cargo xtask console</code>, then build the server again.</p>\
     <p>Everything else works: <a href=\"/docs\">the API</a>.</p></body></html>";
 
 /// `GET /`
@@ -58,6 +58,7 @@ fn media_type(address: &str) -> &'static str {
         "js" => "text/javascript; charset=utf-8",
         "css" => "text/css; charset=utf-8",
         "svg" => "image/svg+xml",
+        "txt" => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     }
 }

@@ -11,18 +11,19 @@ use crate::run::{self, Steps, root, run, run_with, target};
 
 /// Where the console lives.
 const FOLDER: &str = "api/console";
-/// The oldest Node that the tools of the console run on.
-const NODE_MAJOR_MIN: u32 = 20;
+/// The oldest Node that the tools of the console run on: major and minor version.
+const NODE_MIN: (u32, u32) = (20, 19);
 
 /// What is said where the console is left out.
 pub(crate) const WITHOUT_NODE: &str =
-    "needs Node 20 or later, with npm; nothing of the console was built or tested";
+    "needs Node 20.19 or later, with npm; nothing of the console was built or tested";
 
 /// Builds the site that the next build of the server embeds.
 pub(crate) fn console() -> Result<()> {
     if !has_node() {
+        let (major, minor) = NODE_MIN;
         bail!(
-            "the console needs Node {NODE_MAJOR_MIN} or later, with npm; the server builds and runs without it"
+            "the console needs Node {major}.{minor} or later, with npm; the server builds and runs without it"
         );
     }
     let mut steps = Steps::default();
@@ -38,10 +39,14 @@ pub(crate) fn console() -> Result<()> {
 /// Whether this machine can build the console.
 pub(crate) fn has_node() -> bool {
     let version = run::output("node", &["--version"]);
-    let major = version
-        .as_deref()
-        .and_then(|version| version.trim_start_matches('v').split('.').next()?.parse().ok());
-    major.is_some_and(|major: u32| major >= NODE_MAJOR_MIN) && run::succeeds("npm", &["--version"])
+    version.as_deref().and_then(node_version).is_some_and(|version| version >= NODE_MIN)
+        && run::succeeds("npm", &["--version"])
+}
+
+/// `v20.19.2` → (20, 19).
+fn node_version(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.trim_start_matches('v').split('.').map(|part| part.parse().ok());
+    Some((parts.next()??, parts.next()??))
 }
 
 /// Everything that needs no server: types, lints, tests of the logic, and the site.
@@ -84,4 +89,18 @@ fn install() -> Result<()> {
 fn npm(args: &[&str]) -> Result<()> {
     let args = [&["--prefix", FOLDER][..], args].concat();
     run("npm", &args)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_new_enough_or_it_is_not() {
+        for (text, good) in [("v20.19.0", true), ("v22.1.0", true), ("v20.18.3", false), ("v18.20.1", false)]
+        {
+            assert_eq!(node_version(text).is_some_and(|version| version >= NODE_MIN), good, "{text}");
+        }
+        assert_eq!(node_version("not found"), None);
+    }
 }

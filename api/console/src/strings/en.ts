@@ -15,15 +15,15 @@ export const en = {
   },
   common: {
     loading: "Loading…", retry: "Try again", cancel: "Back", copy: "Copy", copied: "Copied", more: (n: number) => `Show ${n} more characters`, less: "Show less",
-    yes: "yes", no: "no", none: "none", all: "All", id: "Id", created: "Created", close: "Close this message", back: "Back", unknownPlace: "There is no such screen.",
-    toSpaces: "To the Spaces", ago: (age: string) => `${age} ago`, optional: "optional", required: "required", loadMore: "Load more", reload: "Reload", empty: "(empty)",
+    all: "All", id: "Id", created: "Created", close: "Close this message", unknownPlace: "There is no such screen.",
+    toSpaces: "To the Spaces", ago: (age: string) => `${age} ago`, optional: "optional", required: "required", loadMore: "Load more",
   },
   link: {
     connecting: "Connecting…", live: "Live", waiting: "Disconnected. Trying again…", ended: "Complete: nothing follows", failed: "Not followed", polling: "Asked every 3 seconds",
   },
   problem: {
-    title: "The server refused", noAnswer: "No answer from the server", denied: "You may not see this", code: "Code", retryable: "The same request may succeed later",
-    notRetryable: "The same request will not succeed", turn: "Whose turn", request: "Request", details: "Details",
+    title: "The server refused", noAnswer: "No answer from the server", denied: "You may not see this", retryable: "The same request may succeed later",
+    notRetryable: "The same request will not succeed", request: "Request", details: "Details",
     turns: {
       you: "Yours: change what the message names, then ask again.",
       operator: "An operator's: your token or the server needs a change first.",
@@ -53,9 +53,9 @@ export const en = {
     cancelRequested: "Cancel requested; waiting for the browser to acknowledge.", closing: "Closing: the browser is being ended.", closed: (reason: string) => `This Space is closed (${reason}). Its history stays.`, inError: "The browser is being restarted; the Space becomes idle again by itself.",
     deadline: "Deadline", remaining: (d: string) => `${d} left`, overdue: (d: string) => `${d} past its deadline: it is being stopped`, queued: "Queued", started: "Started", ended: "Ended", took: "Took", args: "Args (names only)", noArgs: "none", result: "Result", details: "Details of the result", error: "Error", pictures: "Pictures", files: "Files",
     run: "Run a task", capability: "Capability", timeout: "Timeout (seconds)", submit: "Submit", submitting: "Submitting…", example: "Fill in the example", again: "Send again with the same id",
-    submitted: "Accepted:", notYours: "Only its owner or an operator may act on this Space.", noTasks: "No task yet.", generation: "Start of the browser", lastError: "Last error", idleClose: "Closed when unused for", granted: "Granted", events: (n: number) => (n === 1 ? "1 event" : `${n} events`), live: "The timeline is live", save: "Save",
-    waitFor: "A task is queued or running; the next one can be submitted when it has ended.", argsHint: "Args are sealed, never shown again, and can not be recovered when the task has ended.", none: "There are no events.",
-    idleLeft: "Unused so far", pictureAlt: (id: string) => `Picture ${id}`,
+    submitted: "Accepted:", noTasks: "No task yet.", lastError: "Last error", idleClose: "Closed when unused for", events: (n: number) => (n === 1 ? "1 event" : `${n} events`), save: "Save",
+    waitFor: "A task is queued or running; the next one can be submitted when it has ended.", argsHint: "Args are sealed, never shown again, and can not be recovered when the task has ended.",
+    pictureAlt: (id: string) => `Picture ${id}`,
   },
   fault: {
     required: "This is required.", too_short: "Too short.", too_long: "Too long.", pattern: "Not in the form that is asked for.", no_number: "Not a number.", no_integer: "Not a whole number.", too_small: "Too small.", too_large: "Too large.", no_json: "Not JSON.", too_many: "Too many.",
@@ -64,7 +64,7 @@ export const en = {
   replay: {
     title: "Replay", scrub: "Sequence", first: "First", previous: "Previous", next: "Next", last: "Last", nextFailure: "Next failure", previousFailure: "Previous failure", noFailures: "No failure in this history.", failures: (n: number) => (n === 1 ? "1 failure" : `${n} failures`),
     copy: "Copy a link to this sequence", state: (n: number) => `State at sequence ${n}`, picture: "Screenshot of that moment", pictureFrom: (n: number, age: string) => `taken at sequence ${n}, ${age} before`, noPicture: "No screenshot was taken up to here.", events: "Events", event: "The event",
-    back: "To the Space", position: (at: number, of: number) => `${at} of ${of}`, keys: "Arrow keys step, Home and End jump.", follow: "At the end; follows what comes",
+    back: "To the Space", position: (at: number, of: number) => `${at} of ${of}`, keys: "Arrow keys step, Home and End jump.",
   },
   log: {
     title: "Log", filter: "Stream, task, trace, owner or text", kind: "Kind", workspace: "Workspace", failures: "Failures only", from: "After position", go: "Go", empty: "Nothing fits these filters yet.", record: "The full record", none: "Choose an event to see its full record.", events: "Events",
@@ -75,10 +75,10 @@ export const en = {
     title: "Instances", empty: "No instance that your Workspaces may reserve.", health: "Health", reserved: "In use", free: "free", name: "Name", kind: "Kind", bundle: "Bundle", workspaces: "Workspaces", policy: "Network policy", policyNone: "none", policyHint: "Recorded and shown; this version does not enforce it.", open: "Open a Space", retire: "Retire", retireAsk: "Retire this instance?", retireText: "It takes no new Space, and the Space that holds it is closed. This can not be undone.", retireYes: "Retire the instance", register: "Register an instance", submit: "Register", workspacesHint: "Names, separated by commas. Empty: your own.", allow: "Allow", deny: "Deny", hosts: "host or host:port, separated by commas", headless: "Headless", role: "Operators register and retire. Agents and auditors see the instances of their Workspaces.", trustedHint: "trusted adds evaluate; the server must allow it.", noOne: "none of yours",
   },
   bindings: {
-    title: "Bindings", empty: "No binding.", emptyHint: "A binding lets this Workspace (or one owner in it) reserve an instance that does not name it.", grant: "Grant a binding", submit: "Grant", instance: "Instance", owner: "Only this owner", ownerAny: "any owner", capabilities: "Only these capabilities", capabilitiesAny: "all of the bundle", capabilitiesHint: "Separated by commas. Empty: all.", revoke: "Revoke", revoked: "revoked", active: "active", revokeAsk: "Revoke this binding?", revokeText: "No new Space can be opened by it. Open Spaces keep what they hold.", revokeYes: "Revoke the binding", role: "Operators grant and revoke. Agents and auditors only see them.", state: "State",
+    title: "Bindings", empty: "No binding.", emptyHint: "A binding lets this Workspace (or one owner in it) reserve an instance that does not name it.", grant: "Grant a binding", submit: "Grant", instance: "Instance", owner: "Only this owner", ownerAny: "any owner", capabilities: "Only these capabilities", capabilitiesAny: "all of the bundle", capabilitiesHint: "Separated by commas. Empty: all.", revoke: "Revoke", revoked: "revoked", active: "active", revokeAsk: "Revoke this binding?", revokeText: "No new Space can be opened by it. Open Spaces keep what they hold.", revokeYes: "Revoke the binding", role: "Operators grant and revoke. Agents and auditors only see them.",
   },
   tokens: {
-    title: "Tokens", empty: "No token in this Workspace.", issue: "Issue a token", submit: "Issue", role: "Role", owner: "Owner", ownerHint: "Who its bearer is.", all: "Enters every Workspace", expires: "Ends at", expiresHint: "Empty: never by itself.", never: "never", revoke: "Revoke", revoked: "revoked", expired: "expired", active: "active", revokeAsk: "Revoke this token?", revokeText: "It is refused at once, and open event streams of it end. If it is the one that you are signed in with, you are signed out.", revokeYes: "Revoke the token", state: "State", scope: "Scope", everyWorkspace: "every Workspace", thisWorkspace: "this Workspace",
+    title: "Tokens", empty: "No token in this Workspace.", issue: "Issue a token", submit: "Issue", role: "Role", owner: "Owner", ownerHint: "Who its bearer is.", all: "Enters every Workspace", expires: "Ends at", expiresHint: "Empty: never by itself.", never: "never", revoke: "Revoke", revoked: "revoked", expired: "expired", active: "active", revokeAsk: "Revoke this token?", revokeText: "It is refused at once, and open event streams of it end. If it is the one that you are signed in with, you are signed out.", revokeYes: "Revoke the token", scope: "Scope", everyWorkspace: "every Workspace", thisWorkspace: "this Workspace",
     shownOnce: "This is the token. It is shown this once and kept nowhere: copy it now.", done: "I have it", rolesTitle: "What each role may do",
     roleText: { runtime_agent: "Opens and uses Spaces of its own owner id, and sees nothing else.", operator: "Acts on every Space of its Workspaces; registers and retires instances, grants bindings, issues and revokes tokens; reads the log.", auditor: "Reads every Space of its Workspaces, their tokens and the log; changes nothing." }, denied: "Tokens are for operators and auditors.", role_: "Operators issue and revoke; auditors read.",
   },

@@ -16,13 +16,13 @@ export const zh: Strings = {
   },
   common: {
     loading: "加载中…", retry: "重试", cancel: "返回", copy: "复制", copied: "已复制", more: (n) => `再显示 ${n} 个字符`, less: "收起",
-    yes: "是", no: "否", none: "无", all: "全部", id: "标识", created: "创建时间", close: "关闭此消息", back: "返回", unknownPlace: "没有这个页面。",
-    toSpaces: "前往空间列表", ago: (age) => `${age}前`, optional: "可选", required: "必填", loadMore: "加载更多", reload: "刷新", empty: "（空）",
+    all: "全部", id: "标识", created: "创建时间", close: "关闭此消息", unknownPlace: "没有这个页面。",
+    toSpaces: "前往空间列表", ago: (age) => `${age}前`, optional: "可选", required: "必填", loadMore: "加载更多",
   },
   link: { connecting: "连接中…", live: "实时", waiting: "连接已断开，正在重试…", ended: "已完整：不会再有新事件", failed: "未跟随", polling: "每 3 秒查询一次" },
   problem: {
-    title: "服务器拒绝了请求", noAnswer: "服务器没有回答", denied: "你无权查看", code: "代码", retryable: "同一请求稍后可能成功",
-    notRetryable: "同一请求不会成功", turn: "该谁行动", request: "请求", details: "详情",
+    title: "服务器拒绝了请求", noAnswer: "服务器没有回答", denied: "你无权查看", retryable: "同一请求稍后可能成功",
+    notRetryable: "同一请求不会成功", request: "请求", details: "详情",
     turns: {
       you: "你：按消息所说修改后再试。", operator: "运维人员：需要先更改你的令牌或服务器。", wait: "暂时无人：可能会自行恢复，稍等再试。",
       repeat: "你：没有人知道它是否已被记录。用同一标识再次发送；不会重复执行。",
@@ -49,15 +49,15 @@ export const zh: Strings = {
     cancelRequested: "已请求取消；正在等待浏览器确认。", closing: "正在关闭：浏览器正在结束。", closed: (reason) => `此空间已关闭（${reason}）。历史仍然保留。`, inError: "浏览器正在重启；空间会自行恢复空闲。",
     deadline: "截止时间", remaining: (d) => `剩余 ${d}`, overdue: (d) => `已超过截止时间 ${d}：正在停止`, queued: "排队", started: "开始", ended: "结束", took: "用时", args: "参数（仅名称）", noArgs: "无", result: "结果", details: "结果详情", error: "错误", pictures: "图片", files: "文件",
     run: "执行任务", capability: "能力", timeout: "超时（秒）", submit: "提交", submitting: "正在提交…", example: "填入示例", again: "用同一标识再次发送",
-    submitted: "已接受：", notYours: "只有所有者或运维人员可以操作此空间。", noTasks: "还没有任务。", generation: "浏览器启动次数", lastError: "最近错误", idleClose: "闲置关闭时限", granted: "已授予", events: (n) => `${n} 个事件`, live: "时间线为实时", save: "保存",
-    waitFor: "有任务正在排队或运行；结束后才能提交下一个。", argsHint: "参数会被加密，之后不再显示；任务结束后无法恢复。", none: "没有事件。", idleLeft: "已闲置", pictureAlt: (id) => `图片 ${id}`,
+    submitted: "已接受：", noTasks: "还没有任务。", lastError: "最近错误", idleClose: "闲置关闭时限", events: (n) => `${n} 个事件`, save: "保存",
+    waitFor: "有任务正在排队或运行；结束后才能提交下一个。", argsHint: "参数会被加密，之后不再显示；任务结束后无法恢复。", pictureAlt: (id) => `图片 ${id}`,
   },
   fault: { required: "此项必填。", too_short: "太短。", too_long: "太长。", pattern: "格式不符合要求。", no_number: "不是数字。", no_integer: "不是整数。", too_small: "太小。", too_large: "太大。", no_json: "不是 JSON。", too_many: "太多。" },
   form: { standard: (v) => `默认：${v}`, pattern: (p) => `格式：${p}`, range: (a, b) => `${a} 至 ${b}`, leave: "（默认）", json: "JSON" },
   replay: {
     title: "回放", scrub: "序号", first: "最前", previous: "上一个", next: "下一个", last: "最后", nextFailure: "下一个失败", previousFailure: "上一个失败", noFailures: "此历史中没有失败。", failures: (n) => `${n} 次失败`,
     copy: "复制指向此序号的链接", state: (n) => `序号 ${n} 时的状态`, picture: "当时的截图", pictureFrom: (n, age) => `截于序号 ${n}，早 ${age}`, noPicture: "到此为止没有截图。", events: "事件", event: "该事件",
-    back: "返回空间", position: (at, of) => `${at} / ${of}`, keys: "方向键逐步移动，Home 和 End 跳到两端。", follow: "已到末尾；跟随新事件",
+    back: "返回空间", position: (at, of) => `${at} / ${of}`, keys: "方向键逐步移动，Home 和 End 跳到两端。",
   },
   log: {
     title: "日志", filter: "流、任务、追踪、所有者或文字", kind: "种类", workspace: "工作区", failures: "仅失败", from: "此位置之后", go: "前往", empty: "还没有符合筛选条件的事件。", record: "完整记录", none: "选择一个事件以查看完整记录。", events: "事件",
@@ -68,10 +68,10 @@ export const zh: Strings = {
     title: "实例", empty: "你的工作区没有可预留的实例。", health: "健康", reserved: "使用中", free: "空闲", name: "名称", kind: "类型", bundle: "能力包", workspaces: "工作区", policy: "网络策略", policyNone: "无", policyHint: "仅记录和显示；此版本并不强制执行。", open: "打开空间", retire: "退役", retireAsk: "让此实例退役？", retireText: "它不再接受新空间，占用它的空间会被关闭。此操作无法撤销。", retireYes: "让实例退役", register: "注册实例", submit: "注册", workspacesHint: "名称以逗号分隔。留空：你自己的工作区。", allow: "允许", deny: "拒绝", hosts: "host 或 host:port，以逗号分隔", headless: "无界面", role: "运维人员注册和退役实例。代理和审计员可查看其工作区的实例。", trustedHint: "trusted 增加 evaluate；须由服务器允许。", noOne: "不属于你的工作区",
   },
   bindings: {
-    title: "绑定", empty: "没有绑定。", emptyHint: "绑定让此工作区（或其中一位所有者）可以预留未指定它的实例。", grant: "授予绑定", submit: "授予", instance: "实例", owner: "仅此所有者", ownerAny: "任何所有者", capabilities: "仅这些能力", capabilitiesAny: "能力包的全部", capabilitiesHint: "以逗号分隔。留空：全部。", revoke: "撤销", revoked: "已撤销", active: "有效", revokeAsk: "撤销此绑定？", revokeText: "不能再凭它打开新空间。已打开的空间不受影响。", revokeYes: "撤销绑定", role: "运维人员授予和撤销。代理和审计员只能查看。", state: "状态",
+    title: "绑定", empty: "没有绑定。", emptyHint: "绑定让此工作区（或其中一位所有者）可以预留未指定它的实例。", grant: "授予绑定", submit: "授予", instance: "实例", owner: "仅此所有者", ownerAny: "任何所有者", capabilities: "仅这些能力", capabilitiesAny: "能力包的全部", capabilitiesHint: "以逗号分隔。留空：全部。", revoke: "撤销", revoked: "已撤销", active: "有效", revokeAsk: "撤销此绑定？", revokeText: "不能再凭它打开新空间。已打开的空间不受影响。", revokeYes: "撤销绑定", role: "运维人员授予和撤销。代理和审计员只能查看。",
   },
   tokens: {
-    title: "令牌", empty: "此工作区没有令牌。", issue: "签发令牌", submit: "签发", role: "角色", owner: "所有者", ownerHint: "持有者是谁。", all: "可进入所有工作区", expires: "到期时间", expiresHint: "留空：不会自行到期。", never: "永不", revoke: "吊销", revoked: "已吊销", expired: "已过期", active: "有效", revokeAsk: "吊销此令牌？", revokeText: "它会立即被拒绝，其打开的事件流会结束。若这正是你登录所用的令牌，你会被登出。", revokeYes: "吊销令牌", state: "状态", scope: "范围", everyWorkspace: "所有工作区", thisWorkspace: "此工作区",
+    title: "令牌", empty: "此工作区没有令牌。", issue: "签发令牌", submit: "签发", role: "角色", owner: "所有者", ownerHint: "持有者是谁。", all: "可进入所有工作区", expires: "到期时间", expiresHint: "留空：不会自行到期。", never: "永不", revoke: "吊销", revoked: "已吊销", expired: "已过期", active: "有效", revokeAsk: "吊销此令牌？", revokeText: "它会立即被拒绝，其打开的事件流会结束。若这正是你登录所用的令牌，你会被登出。", revokeYes: "吊销令牌", scope: "范围", everyWorkspace: "所有工作区", thisWorkspace: "此工作区",
     shownOnce: "这就是令牌。只显示这一次，别处不会保存：请立即复制。", done: "我已保存", rolesTitle: "各角色可以做什么",
     roleText: { runtime_agent: "打开和使用属于自己的空间，看不到其他内容。", operator: "操作其工作区的所有空间；注册和退役实例、授予绑定、签发和吊销令牌；阅读日志。", auditor: "阅读其工作区的所有空间、令牌和日志；不能更改任何内容。" }, denied: "令牌仅供运维人员和审计员查看。", role_: "运维人员签发和吊销；审计员只读。",
   },
