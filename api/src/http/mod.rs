@@ -15,6 +15,7 @@ mod audit;
 mod bindings;
 mod body;
 pub(crate) mod connections;
+mod console;
 mod docs;
 mod events;
 pub(crate) mod evidence;
@@ -174,6 +175,9 @@ fn routes(app: App) -> Router {
         .route("/readyz", get(server::readyz))
         .route("/metrics", get(server::metrics))
         .route("/openapi.json", get(docs::openapi))
+        .route("/", get(console::page))
+        .route("/assets/{*name}", get(console::asset))
+        .route("/favicon.svg", get(console::asset))
         .route("/docs", get(docs::page))
         .route("/docs/style.css", get(docs::style))
         .fallback(gate::no_route)

@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::{
+    console,
     run::{Steps, run, run_with},
     setup,
 };
@@ -63,6 +64,13 @@ fn test_steps(steps: &mut Steps, options: &TestOptions) -> Result<()> {
         check_steps(steps)?;
         steps.skip(ADVISORIES, ADVISORIES_SKIPPED);
     }
+    // Before the build, which embeds it. A filter names tests of the server.
+    let with_console = options.filter.is_none() && console::has_node();
+    if with_console {
+        console::build_and_test(steps)?;
+    } else if options.filter.is_none() {
+        steps.skip("console", console::WITHOUT_NODE);
+    }
     // The same targets and features as the test run, so that nothing is built twice; it also links the program that
     // the acceptance tests start.
     steps.step("build", || run("cargo", &["build", "--locked", "--workspace", "--all-targets"]))?;
@@ -72,7 +80,11 @@ fn test_steps(steps: &mut Steps, options: &TestOptions) -> Result<()> {
     }
     let mut args = vec!["nextest", "run", "--locked", "--workspace", "--all-targets"];
     args.extend(options.filter.as_deref());
-    steps.step("tests", || run_with("cargo", &args, &[("RUST_BACKTRACE", "1")]))
+    steps.step("tests", || run_with("cargo", &args, &[("RUST_BACKTRACE", "1")]))?;
+    if with_console {
+        steps.step("console: tests in a browser", console::test_in_browser)?;
+    }
+    Ok(())
 }
 
 fn deny(checks: &[&str]) -> Result<()> {

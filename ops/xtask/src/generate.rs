@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use crate::{
+    console,
     run::{Steps, run_with},
     setup,
 };
@@ -21,6 +22,14 @@ pub(crate) fn generate() -> Result<()> {
                 let args = ["nextest", "run", "--locked", "-p", "eventlog", "--no-tests", "pass", "golden"];
                 run_with("cargo", &args, &[("GOLDEN_WRITE", "1")])
             })
+        })
+        .and_then(|()| {
+            let name = "api/console/src/api/schema.ts";
+            if console::has_node() {
+                return steps.step(name, console::generate_types);
+            }
+            steps.skip(name, "needs Node");
+            Ok(())
         });
     steps.summary();
     outcome

@@ -4,8 +4,8 @@
 
 mod bench;
 mod check;
+mod console;
 mod demo;
-
 mod generate;
 mod run;
 mod setup;
@@ -32,7 +32,9 @@ enum Command {
     Check(check::CheckOptions),
     /// Measures, each figure with its baseline in the same run.
     Bench(bench::Options),
-    /// Writes the generated files again: docs/openapi.json, docs/errors.md and new golden events.
+    /// Builds the web console, which the next build of the server embeds; needs Node.
+    Console,
+    /// Writes the generated files again: docs/openapi.json, docs/errors.md, new golden events and the console's types.
     Generate,
     /// Installs what is missing: Chromium, cargo-nextest, cargo-deny.
     Setup,
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Command::Test(options) => check::test(&options),
         Command::Check(options) => check::check(&options),
         Command::Bench(options) => bench::bench(&options),
+        Command::Console => console::console(),
         Command::Generate => generate::generate(),
         Command::Setup => setup::everything(),
     };
