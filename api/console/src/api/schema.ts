@@ -268,6 +268,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{workspace_id}/audit-trail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the audit trail
+         * @description For operators and auditors, newest first. A task is one entry, from its submit to its end. With `format` the whole of what the filters let through, as a file.
+         */
+        get: operations["list_audit_trail"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/browser-instances": {
         parameters: {
             query?: never;
@@ -343,6 +363,46 @@ export interface paths {
         get: operations["log_events"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/log/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Verify the log
+         * @description For operators and auditors; whose event a bad one is, is told to those of every Workspace. Reads every byte of the log up to what was durable when it was asked, and holds the artifacts against their recorded SHA-256; one check at a time. Index and views are looked at by `browserspace verify` on a stopped server. A log too large for one request is answered with 503: `browserspace verify` works beside the server as well.
+         */
+        post: operations["verify_log"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/log/checkpoint": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a signed checkpoint
+         * @description For operators and auditors: a signed statement of everything that is durable now, also kept in the data folder and carried to the configured places. Keep it where the server can not reach it: from then on a history that was made anew, or cut, shows. Where nothing has happened since the last one, that one is answered.
+         */
+        post: operations["make_checkpoint"];
         delete?: never;
         options?: never;
         head?: never;
@@ -485,6 +545,71 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
+        /** @description What the artifacts came to. */
+        ArtifactsReport: {
+            /** @description Files that the log names, each held against its recorded SHA-256. */
+            files: number;
+            /**
+             * Format: int64
+             * @description Their bytes.
+             */
+            bytes: number;
+        };
+        /** @description Who did what, when, under which authority, to what, and with what outcome. */
+        AuditEntry: {
+            /** @description The task's id, or the position of the event. */
+            entry_id: string;
+            /**
+             * Format: int64
+             * @description The position of its first event.
+             */
+            position: number;
+            /** Format: date-time */
+            recorded_at: string;
+            workspace_id?: string | null;
+            /** @description What its principal was then; `null` for the server itself. */
+            role?: null | ("runtime_agent" | "operator" | "auditor");
+            owner_id?: string | null;
+            /** @description Which token was shown. */
+            token_id?: string | null;
+            /**
+             * @description `task`, or the kind of the event.
+             * @example task
+             */
+            action: string;
+            space_id?: string | null;
+            browser_instance_id?: string | null;
+            /** @description The task, token or binding that it is about. */
+            subject_id?: string | null;
+            capability?: string | null;
+            /**
+             * @description `open`, `completed`, `failed`, `cancelled`; `done` for what is no task.
+             * @example completed
+             */
+            outcome: string;
+            /** @description Why it failed, or by which rule it was blocked. */
+            error_code?: string | null;
+            /**
+             * Format: int64
+             * @description From submit to end.
+             */
+            duration_ms?: number | null;
+            /**
+             * Format: int64
+             * @description From the hand-over to the browser to the end.
+             */
+            browser_ms?: number | null;
+            /** @description Host, and port where it is not the usual one, of the page that it led to, or that was blocked. */
+            site?: string | null;
+            /**
+             * Format: int64
+             * @description More than 1 only for requests that were blocked alike.
+             */
+            times: number;
+            /** Format: int64 */
+            artifact_bytes: number;
+            trace_id: string;
+        };
         /** @description A Workspace's right to reserve an instance. */
         Binding: {
             /** @example bnd_01jdz4b8c9e2tq5w7y3n6h0m1k */
@@ -513,6 +638,16 @@ export interface components {
             result_schema: Record<string, never>;
             /** @description Bundles that load it. */
             bundles: ("standard" | "trusted")[];
+        };
+        /** @description What signed checkpoints came to. */
+        CheckpointsReport: {
+            /** @description How many the log was held against. */
+            checked: number;
+            /**
+             * Format: int64
+             * @description The highest position that one of them speaks of; nothing behind it is proved by them.
+             */
+            newest: number;
         };
         /** @description That a drain has begun. */
         Draining: {
@@ -552,7 +687,7 @@ export interface components {
              * @description What happened.
              * @enum {string}
              */
-            kind: "opened" | "queued" | "started" | "completed" | "failed" | "cancel_requested" | "cancelled" | "close_requested" | "closed" | "faulted" | "recovered" | "dialog_opened" | "blocked" | "registered" | "reserved" | "released" | "runtime_starting" | "runtime_ready" | "runtime_lost" | "runtime_stopped" | "circuit_opened" | "circuit_closed" | "retired" | "workspace_created" | "token_issued" | "token_revoked" | "binding_granted" | "binding_revoked" | "booted" | "drain_started" | "stopped";
+            kind: "opened" | "queued" | "started" | "completed" | "failed" | "cancel_requested" | "cancelled" | "close_requested" | "closed" | "faulted" | "recovered" | "dialog_opened" | "blocked" | "registered" | "reserved" | "released" | "runtime_starting" | "runtime_ready" | "runtime_lost" | "runtime_stopped" | "circuit_opened" | "circuit_closed" | "retired" | "workspace_created" | "token_issued" | "token_revoked" | "binding_granted" | "binding_revoked" | "booted" | "drain_started" | "stopped" | "repaired";
             task_id?: string | null;
             /** @description What else is told about it, by kind. */
             payload: Record<string, never>;
@@ -561,6 +696,47 @@ export interface components {
             recorded_at: string;
             /** @description The W3C trace id of the request that led to it; zeros where there was none. */
             trace_id: string;
+        };
+        /** @description One place that is not as it should be. */
+        Finding: {
+            /** @description What it is a part of. */
+            part: "log" | "index" | "views" | "artifacts" | "replay";
+            /**
+             * @description What is wrong, in one word: `frame`, `position_gap`, `stream_chain`, `rewritten`, `cut_tail`, `artifact_changed`, …
+             * @example frame
+             */
+            kind: string;
+            /**
+             * @description What can have led to it: `damage` (bytes changed), `edit` (good checksums, content that contradicts itself),
+             *     `removal` (events are gone) or `rewrite` (whole in itself, and not what was signed).
+             * @example damage
+             */
+            cause?: string | null;
+            /** @description The file's name. */
+            file?: string | null;
+            /**
+             * Format: int64
+             * @description The first bad byte in it.
+             */
+            offset?: number | null;
+            /**
+             * Format: int64
+             * @description The position in the log.
+             */
+            position?: number | null;
+            /** @description Whose event it is. */
+            stream?: string | null;
+            /** @description The same in words. */
+            message: string;
+        };
+        /** @description What the index came to. */
+        IndexReport: {
+            /** @description Sealed segments that it holds. */
+            segments: number;
+            /** @description Sealed segments that there are. */
+            sealed: number;
+            /** @description Its entries, each held against the log. */
+            entries: number;
         };
         /** @description A browser that this server knows. Where it runs is not shown. */
         Instance: {
@@ -592,11 +768,64 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
-        /** @description Which addresses an instance's browser may reach, as its operator wants it: recorded and shown, not enforced yet. */
+        /** @description A signed statement of what the log holds. */
+        LogCheckpoint: {
+            /**
+             * Format: int64
+             * @description Up to which position it speaks.
+             */
+            position: number;
+            /** @description The signed note (c2sp.org/tlog-checkpoint), to be kept as it is. */
+            checkpoint: string;
+            /** @description The public key that it is checked with (c2sp.org/signed-note). */
+            public_key: string;
+        };
+        /** @description What an audit came to. */
+        LogReport: {
+            /** @description The whole in one word. */
+            verdict: "whole" | "torn_tail" | "beside" | "broken";
+            /**
+             * Format: int64
+             * @description The last position; where the log is broken, the last one before the first bad place.
+             */
+            head: number;
+            /** @description The hash of the whole log there, in hex. */
+            global_hash: string;
+            /** @description The root of the Merkle tree there, in base64, as in a checkpoint of this size. */
+            root_hash: string;
+            /** @description How many streams there are. */
+            streams: number;
+            /** @description How many segment files there are. */
+            segments: number;
+            /**
+             * Format: int64
+             * @description How many bytes they have.
+             */
+            bytes: number;
+            /** @description Whether a server was writing meanwhile, so that its last batch may look unfinished. */
+            in_use: boolean;
+            torn_tail?: null | components["schemas"]["TornTailReport"];
+            /** @description What is wrong; of the log, the first bad place first. */
+            findings: components["schemas"]["Finding"][];
+            checkpoints?: null | components["schemas"]["CheckpointsReport"];
+            index?: null | components["schemas"]["IndexReport"];
+            views?: null | components["schemas"]["ViewsReport"];
+            artifacts?: null | components["schemas"]["ArtifactsReport"];
+            replay?: null | components["schemas"]["ReplayReport"];
+            /**
+             * Format: int64
+             * @description How long it took.
+             */
+            took_ms: number;
+        };
+        /** @description Which addresses an instance's browser may reach: the public web (ports 80 and 443), and what `allow` names. */
         NetworkPolicy: {
-            /** @description `host` or `host:port` that may be reached although the floor denies it. */
+            /**
+             * @description `host` or `host:port` that may be reached although it would be denied by default; `data:` and `blob:` for
+             *     documents that a page brings itself, in its frames.
+             */
             allow: string[];
-            /** @description `host` or `host:port` that may not be reached. */
+            /** @description `host` or `host:port` that may not be reached, nor names below it; wins over `allow`. */
             deny: string[];
             /**
              * Format: int64
@@ -646,6 +875,21 @@ export interface components {
              * @description Events that the views have yet to take in.
              */
             view_lag_events: number;
+        };
+        /** @description What the deep check came to. */
+        ReplayReport: {
+            /**
+             * Format: int64
+             * @description Events that were decoded and brought into today's shape.
+             */
+            events: number;
+            /**
+             * Format: int64
+             * @description Of them, those of a kind that this program does not know.
+             */
+            unknown: number;
+            /** @description Streams that were folded from their first event to their last. */
+            streams: number;
         };
         /** @description A browser Space: an owner's exclusive hold of one browser instance. */
         Space: {
@@ -736,11 +980,31 @@ export interface components {
             /** Format: date-time */
             revoked_at?: string | null;
         };
+        /** @description What a crash left. */
+        TornTailReport: {
+            /** @description The last segment. */
+            file: string;
+            /**
+             * Format: int64
+             * @description The end of its last whole batch.
+             */
+            offset: number;
+        };
+        /** @description What the views came to. */
+        ViewsReport: {
+            /**
+             * Format: int64
+             * @description The position up to which they were folded anew and compared.
+             */
+            position: number;
+            /** @description Rows that were compared. */
+            rows: number;
+        };
         /**
          * @description A stable code. New ones may be added; treat an unknown one by its HTTP status and `retryable`.
          * @enum {string}
          */
-        ErrorCode: "unauthenticated" | "forbidden" | "workspace_not_found" | "space_not_found" | "instance_not_found" | "binding_not_found" | "task_not_found" | "token_not_found" | "artifact_not_found" | "route_not_found" | "method_not_allowed" | "browser_instance_in_use" | "instance_retired" | "space_closed" | "space_task_in_progress" | "space_in_error" | "request_id_conflict" | "invalid_request" | "capability_unknown" | "capability_not_granted" | "invalid_args" | "invalid_cursor" | "runtime_not_ready" | "overloaded" | "rate_limited" | "log_unavailable" | "shutting_down" | "outcome_unknown" | "corrupt_stream" | "internal" | "runtime_crashed" | "runtime_disconnected" | "task_timeout" | "interrupted" | "cancelled" | "element_not_found" | "stale_ref" | "element_not_actionable" | "navigation_failed" | "blocked_by_policy" | "dialog_open" | "tab_closed" | "tab_crashed" | "cancel_timeout" | "runtime_stopped" | "result_too_large";
+        ErrorCode: "unauthenticated" | "forbidden" | "workspace_not_found" | "space_not_found" | "instance_not_found" | "binding_not_found" | "task_not_found" | "token_not_found" | "artifact_not_found" | "route_not_found" | "method_not_allowed" | "browser_instance_in_use" | "instance_retired" | "space_closed" | "space_task_in_progress" | "space_in_error" | "request_id_conflict" | "invalid_request" | "capability_unknown" | "capability_not_granted" | "invalid_args" | "invalid_cursor" | "runtime_not_ready" | "overloaded" | "rate_limited" | "log_unavailable" | "shutting_down" | "outcome_unknown" | "corrupt_stream" | "internal" | "runtime_crashed" | "runtime_disconnected" | "task_timeout" | "interrupted" | "cancelled" | "element_not_found" | "stale_ref" | "element_not_actionable" | "navigation_failed" | "blocked_by_policy" | "dialog_open" | "tab_closed" | "tab_crashed" | "script_failed" | "no_file_chooser" | "cancel_timeout" | "runtime_stopped" | "result_too_large";
         /** @description The body of every answer that is no success. */
         Error: {
             data: null;
@@ -770,6 +1034,33 @@ export interface components {
             granted_capabilities: string[];
             /** @description Unused for so long, it is closed. Default: 1800. */
             idle_timeout_seconds?: number;
+            /** @description What its pages are told of the place that they are in. What is left out is the browser's own. */
+            environment?: {
+                /** @description A name of the IANA's list, like Europe/Berlin. */
+                timezone?: string;
+                /** @description A language and perhaps a script and a region, like de-DE. */
+                locale?: string;
+                /** @description How large the view is, in CSS pixels. Default: 1280 × 800. */
+                viewport?: {
+                    /** @description Its width. */
+                    width: number;
+                    /** @description Its height. */
+                    height: number;
+                };
+                /** @description Device pixels for each CSS pixel. Default: 1. */
+                device_scale?: number;
+                /**
+                 * @description What pages that ask for it are told.
+                 * @enum {string}
+                 */
+                colour_scheme?: "light" | "dark";
+                /** @description The whole user agent, in printable ASCII. */
+                user_agent?: string;
+                /** @description An address of http or https that each start of the browser opens first. It is recorded, so it may hold no secret. */
+                start_page?: string;
+                /** @description `host` or `host:port`, besides the instance's own list. Operators only. */
+                allowed_hosts?: string[];
+            };
         };
         SubmitTask: {
             /** @description Your own id of this submit; a repeat gives the same task. */
@@ -793,11 +1084,11 @@ export interface components {
              * @enum {string}
              */
             bundle?: "standard" | "trusted";
-            /** @description Recorded and shown, not enforced yet. */
+            /** @description What its browser reaches beside the public web on ports 80 and 443. */
             network_policy?: {
-                /** @description host or host:port that may be reached although it would be denied by default. */
+                /** @description host or host:port that may be reached although it would be denied by default (private, loopback, link-local and metadata addresses, other ports); data: and blob: for documents that a page brings itself, in its frames. */
                 allow?: string[];
-                /** @description host or host:port that may not be reached. */
+                /** @description host or host:port that may not be reached, nor names below it; wins over allow. */
                 deny?: string[];
                 /** @description Bytes over the life of a Space. */
                 max_bytes?: number;
@@ -834,6 +1125,10 @@ export interface components {
         Drain: {
             /** @description Running tasks may go on for so long. Default: 30. */
             deadline_seconds?: number;
+        };
+        VerifyLog: {
+            /** @description Also decode every event and replay every stream. Default: false. */
+            deep?: boolean;
         };
         Nothing: Record<string, never>;
     };
@@ -872,6 +1167,18 @@ export interface components {
         cursor: string;
         /** @description Only Spaces that stand like this. */
         status: "idle" | "running" | "error" | "closed";
+        /** @description Only entries about this Space. */
+        space: string;
+        /** @description Only entries of this principal. */
+        owner_id: string;
+        /** @description Only these: `task`, or the kind of an event. */
+        action: string;
+        /** @description Only what ended so: `failed`, `cancelled`, … */
+        outcome: string;
+        /** @description Only what touched this host (`host:port` where the port is not the usual one). */
+        site: string;
+        /** @description All entries as a file instead of a page. */
+        format: "csv" | "ndjson";
         /** @description Only events after this sequence. Default: 0. */
         after_sequence: number;
         /** @description Only events after this position. Default: 0. */
@@ -2726,6 +3033,120 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
+    list_audit_trail: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page: 20 where not given, 100 for events. */
+                limit?: components["parameters"]["limit"];
+                /** @description The `next` of the page before. */
+                cursor?: components["parameters"]["cursor"];
+                /** @description Only entries about this Space. */
+                space?: components["parameters"]["space"];
+                /** @description Only entries of this principal. */
+                owner_id?: components["parameters"]["owner_id"];
+                /** @description Only these: `task`, or the kind of an event. */
+                action?: components["parameters"]["action"];
+                /** @description Only what ended so: `failed`, `cancelled`, … */
+                outcome?: components["parameters"]["outcome"];
+                /** @description Only what touched this host (`host:port` where the port is not the usual one). */
+                site?: components["parameters"]["site"];
+                /** @description All entries as a file instead of a page. */
+                format?: components["parameters"]["format"];
+            };
+            header?: {
+                /** @description Wait (at most 2 s) until this position is known, else 503. */
+                "x-min-position"?: components["parameters"]["x-min-position"];
+            };
+            path: {
+                /** @description The Workspace. */
+                workspace_id: components["parameters"]["workspace_id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    traceparent: components["headers"]["traceparent"];
+                    "x-log-position": components["headers"]["x-log-position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["AuditEntry"][];
+                        /** @description Asks for the rest, where there is one. Opaque. */
+                        next: string | null;
+                    };
+                };
+            };
+            /** @description Codes: unauthenticated. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: forbidden. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: workspace_not_found. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: invalid_request, invalid_cursor. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: rate_limited. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: internal. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: overloaded. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
     list_instances: {
         parameters: {
             query?: never;
@@ -3180,6 +3601,192 @@ export interface operations {
             };
             /** @description Codes: overloaded, log_unavailable. */
             503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    verify_log: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["VerifyLog"];
+            };
+        };
+        responses: {
+            /** @description Checked; `verdict` says whether it is whole. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    traceparent: components["headers"]["traceparent"];
+                    "x-log-position": components["headers"]["x-log-position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["LogReport"];
+                    };
+                };
+            };
+            /** @description Codes: unauthenticated. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: forbidden. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: invalid_request. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: rate_limited. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: internal. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: overloaded, log_unavailable, shutting_down. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: outcome_unknown. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    make_checkpoint: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Nothing"];
+            };
+        };
+        responses: {
+            /** @description Signed. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    traceparent: components["headers"]["traceparent"];
+                    "x-log-position": components["headers"]["x-log-position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["LogCheckpoint"];
+                    };
+                };
+            };
+            /** @description Codes: unauthenticated. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: forbidden. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: invalid_request. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: rate_limited. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: internal. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: overloaded, log_unavailable, shutting_down. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: outcome_unknown. */
+            504: {
                 headers: {
                     [name: string]: unknown;
                 };
