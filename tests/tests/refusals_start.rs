@@ -161,6 +161,14 @@ impl SmallDisk {
         self.folder.path().join("ballast")
     }
 
+    /// Fills it but for so many bytes: too few for new work, enough for what is under way.
+    fn fill_but(&self, bytes: u64) {
+        self.fill();
+        let file = fs::OpenOptions::new().write(true).open(self.ballast()).expect("it was made");
+        let filled = file.metadata().expect("it is open").len();
+        file.set_len(filled - bytes).expect("a file can be cut");
+    }
+
     /// Fills it until nothing more goes in.
     fn fill(&self) {
         use std::io::Write;
@@ -281,7 +289,7 @@ async fn c15_new_work_is_refused_before_the_disk_is_full_and_taken_again_after()
     let instance = operator.scripted_instance(&["default"]).await;
     let space = operator.open(&SpaceRequest::new("default", &instance)).await;
     space.play_out("r1", &Script::ok()).await.expect(200);
-    disk.fill();
+    disk.fill_but(8 << 20);
     let refused = eventually("new work is refused", || async {
         let answer = space.play("r2", &Script::ok()).await;
         (answer.status == 503).then_some(answer)
