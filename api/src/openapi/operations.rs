@@ -321,8 +321,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         )
     },
     Operation {
-        description: "For operators. The network policy is recorded and shown, not enforced yet: the browser reaches what its \
-                      machine reaches.",
+        description: "For operators. Its browsers reach the public web on the usual ports, less what `deny` names, and what \
+                      `allow` names; everything else is refused at once and recorded.",
         body: Some(("RegisterInstance", true)),
         answers: &[(201, "Registered.")],
         ..post(

@@ -303,7 +303,7 @@ export interface paths {
         put?: never;
         /**
          * Register a browser instance
-         * @description For operators. The network policy is recorded and shown, not enforced yet: the browser reaches what its machine reaches.
+         * @description For operators. Its browsers reach the public web on the usual ports, less what `deny` names, and what `allow` names; everything else is refused at once and recorded.
          */
         post: operations["register_instance"];
         delete?: never;

@@ -59,7 +59,7 @@ impl Story {
                 "network_policy": { "allow": [allowed] } });
             let made = client.post("/browser-instances", &body)?;
             let id = text_of(&made, "browser_instance_id")?;
-            let policy = format!("its network policy names {allowed}: recorded, not enforced yet");
+            let policy = format!("its network policy lets it reach {allowed} beside the public web");
             Ok((id.clone(), vec![id, policy]))
         })?;
         self.step("create a Space on it", |client| {
