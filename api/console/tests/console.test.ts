@@ -13,9 +13,8 @@ let chromium = "";
 let tab: Tab;
 
 beforeAll(async () => {
-  [server, pages, browser] = await Promise.all([Server.start(["--instances", "1"]), Pages.start(), launch()]);
-  const instances = await server.get<{ browser_instance_id: string; kind: string }[]>("/browser-instances");
-  chromium = instances.find((one) => one.kind === "chromium")?.browser_instance_id ?? "";
+  [server, pages, browser] = await Promise.all([Server.start(["--instances", "0"]), Pages.start(), launch()]);
+  chromium = await server.chromium(pages.url);
 });
 
 afterAll(async () => {

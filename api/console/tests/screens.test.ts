@@ -14,9 +14,8 @@ let space = "";
 let failed = "";
 
 beforeAll(async () => {
-  [server, pages, browser] = await Promise.all([Server.start(["--instances", "1"]), Pages.start(), launch()]);
-  const instances = await server.get<{ browser_instance_id: string; kind: string }[]>("/browser-instances");
-  const chromium = instances.find((one) => one.kind === "chromium")?.browser_instance_id ?? "";
+  [server, pages, browser] = await Promise.all([Server.start(["--instances", "0"]), Pages.start(), launch()]);
+  const chromium = await server.chromium(pages.url);
   space = await server.space(chromium);
   await server.task(space, "navigate", { url: `${pages.url}/shop` });
   await server.task(space, "screenshot", {});

@@ -111,6 +111,12 @@ export class Server {
     return (await this.post<{ browser_instance_id: string }>("/browser-instances", body)).browser_instance_id;
   }
 
+  /** A Chromium that reaches these pages of this machine, and nothing else of it. */
+  async chromium(pages: string): Promise<string> {
+    const body = { kind: "chromium", workspaces: ["default"], network_policy: { allow: [new URL(pages).host] } };
+    return (await this.post<{ browser_instance_id: string }>("/browser-instances", body)).browser_instance_id;
+  }
+
   async space(instance: string, owner = "operator", granted = ["navigate", "snapshot", "screenshot", "click", "wait", "get_title"]): Promise<string> {
     const body = { browser_instance_id: instance, owner_type: "operator", owner_id: owner, granted_capabilities: granted };
     return (await this.post<{ space_id: string }>("/workspaces/default/browser-spaces", body)).space_id;
