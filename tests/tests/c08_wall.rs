@@ -313,3 +313,20 @@ async fn c08_no_datagram_leaves_the_browser() {
     let mut into = [0; 64];
     assert!(trap.recv_from(&mut into).is_err(), "nothing comes");
 }
+
+#[tokio::test]
+async fn c08_what_a_spaces_environment_allows_opens_the_wall_for_that_space_and_no_other() {
+    let pages = Pages::serve([("/", Page::html("<title>T</title>"))]).await;
+    let server = Server::start(ServerOptions::default());
+    let operator = server.operator();
+    for (request, hosts) in [("with", json!([pages.host()])), ("without", json!([]))] {
+        let instance = operator.chromium_instance(&["default"], &[]).await;
+        let asked =
+            SpaceRequest::new("default", &instance).with("environment", json!({ "allowed_hosts": hosts }));
+        let space = operator.open(&asked).await;
+        let answer = space.run(request, "navigate", json!({ "url": pages.url("/") })).await.expect(200);
+        let shown = &answer.data()["error"]["code"];
+        let expected = if request == "with" { json!(null) } else { json!("blocked_by_policy") };
+        assert_eq!(*shown, expected, "{request}: {}", answer.text());
+    }
+}
