@@ -55,7 +55,7 @@ mod tests {
 
     /// What each of them said of the same page of ours.
     const ANSWERS: [(Refs, &str, &str, &str); 5] = [
-        (Refs::Ours, "e1 textbox \"Field 1\"\ne2 textbox \"Field 10\"\n e3 button \"Save\"\n", "e1", "e3"),
+        (Refs::Ours, "e2 textbox \"Field 10\"\ne1 textbox \"Field 1\"\n e3 button \"Save\"\n", "e1", "e3"),
         (
             Refs::Bracketed,
             "### Page\n```yaml\n- generic [ref=e3]:\n  - textbox \"Field 1\" [ref=f1e6]: \"1\"\n  - button \"Save\" [active] [ref=f1e35]\n```",
