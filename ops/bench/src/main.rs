@@ -91,12 +91,20 @@ fn main() -> Result<ExitCode> {
     let options = &arguments.options;
     std::fs::create_dir_all(&options.folder)?;
     let mut figures = Vec::new();
+    let mut failure = None;
     for bench in Bench::value_variants() {
-        if bench.is_asked_for(arguments.bench, options) {
-            figures.extend(bench.run(options)?);
+        if failure.is_none() && bench.is_asked_for(arguments.bench, options) {
+            match bench.run(options) {
+                Ok(measured) => figures.extend(measured),
+                Err(error) => failure = Some(error),
+            }
         }
     }
+    // What was measured before something failed is worth being told.
     figure::print(&figures, options.json);
+    if let Some(error) = failure {
+        return Err(error);
+    }
     let met = options.quick || figures.iter().all(Figure::is_met);
     Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use browserspace_tests::{Server, ServerOptions, Space, SpaceRequest};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -35,6 +35,8 @@ pub(crate) struct Ours {
 /// A Space, and a connection that its tasks go over.
 struct Place {
     handle: Handle,
+    address: String,
+    token: String,
     connection: KeepAlive,
     path: String,
     submits: u32,
@@ -98,18 +100,31 @@ impl Place {
             None => operator.chromium_instance(&["default"], hosts).await,
         };
         let space = operator.open(&SpaceRequest::new("default", &instance)).await;
-        let connection = KeepAlive::connect(&server.address(), &server.operator_token()).await?;
+        let (address, token) = (server.address(), server.operator_token());
+        let connection = KeepAlive::connect(&address, &token).await?;
         let path = format!("/api/v1{}", space.path("/tasks"));
-        Ok(Self { handle: handle.clone(), connection, path, submits: 0, space })
+        Ok(Self { handle: handle.clone(), address, token, connection, path, submits: 0, space })
     }
 
     async fn step(&mut self, capability: &str, args: &Value) -> Result<Value> {
         self.submits += 1;
         let request_id = format!("r{}", self.submits);
         let body = json!({ "request_id": request_id, "capability": capability, "args": args }).to_string();
-        let answer = self.connection.post(&self.path, &body).await?;
-        let is_completed = answer.shows_completed();
-        ensure!(is_completed, "{capability}: {}", answer.text().chars().take(400).collect::<String>());
+        let answer = match self.connection.post(&self.path, &body).await {
+            Ok(answer) => answer,
+            // The server closes connections that were silent for long, as while another side read a large page. The
+            // same request id is the same task, so the request may be repeated.
+            Err(_) => {
+                self.connection = KeepAlive::connect(&self.address, &self.token).await?;
+                self.connection.post(&self.path, &body).await?
+            }
+        };
+        if !answer.shows_completed() {
+            let task = answer.json()?;
+            // Of a task that failed, or of a request that was refused.
+            let error = if task["error"].is_object() { &task["error"] } else { &task["data"]["error"] };
+            bail!("{capability}: {} {}: {}", answer.status, error["code"], error["message"]);
+        }
         Ok(answer.json()?["data"]["result"].take())
     }
 
