@@ -7,6 +7,7 @@ mod check;
 mod console;
 mod demo;
 mod generate;
+mod peers;
 mod run;
 mod setup;
 
