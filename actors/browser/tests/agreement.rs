@@ -1,7 +1,7 @@
 //! Both engines read the same: every page of the zoo, line by line.
 //!
-//! Left out of the zoo, where ours tells more or other: content that is not drawn while it is out of view (ours reads it),
-//! the bullets of a list that is said to be none, and texts that CSS gives to its images.
+//! Left out of the zoo: content that is skipped while it is out of view (`content-visibility`; neither reads it before it
+//! was laid out once), the bullets of a list that is said to be none, and texts that CSS gives to its images.
 
 #![allow(clippy::unwrap_used)]
 
@@ -46,17 +46,6 @@ async fn our_own_engine_and_the_accessibility_tree_read_every_page_of_the_zoo_al
     }
     world.end().await;
     assert!(wrong.is_empty(), "{wrong}");
-}
-
-const FAR: &str = "<title>far</title><h1>Near</h1><div style='height:5000px'></div>\
-    <div style='content-visibility:auto'><button onclick=\"document.title='reached'\">Far</button></div>";
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_drawn_while_it_is_out_of_view_is_read_and_reached() {
-    let world = world(&[("/", FAR)]).await;
-    world.open("/").await;
-    assert_eq!(world.click_named("\"Far\"").await.title, "reached");
-    world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
