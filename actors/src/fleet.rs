@@ -9,6 +9,7 @@ use eventlog::{
     id::{InstanceId, SpaceId},
 };
 use parking_lot::Mutex;
+use tokio::sync::watch;
 use tracing::{field, info_span, warn};
 
 use crate::{
@@ -67,6 +68,7 @@ pub(crate) struct Fleet {
 
 #[derive(Clone)]
 struct Kept {
+    space: SpaceId,
     fence: Fence,
     supervisor: Supervisor,
 }
@@ -90,7 +92,7 @@ impl Fleet {
             return;
         }
         let reports = HeldReports::new(Arc::clone(world), spec.instance, spec.space);
-        let (instance, fence) = (spec.instance, spec.fence);
+        let (instance, space, fence) = (spec.instance, spec.space, spec.fence);
         let supervisor = Supervisor::start(
             last.map(|last| last.supervisor.clone()),
             spec,
@@ -99,7 +101,7 @@ impl Fleet {
             Arc::clone(&world.ids),
             world.config.restarts,
         );
-        kept.insert(instance, Kept { fence, supervisor });
+        kept.insert(instance, Kept { space, fence, supervisor });
     }
 
     /// Ends the runtime of this reservation, and forgets it once nothing of it is left.
@@ -139,6 +141,12 @@ impl Fleet {
     /// This start of this reservation's runtime, while it takes steps.
     pub(crate) fn live(&self, instance: InstanceId, fence: Fence, generation: Generation) -> Option<Live> {
         self.kept(instance, fence)?.supervisor.live().filter(|live| live.generation == generation)
+    }
+
+    /// How the runtime of this Space stands, from now on; `None` where it holds none.
+    pub(crate) fn watch(&self, space: SpaceId) -> Option<watch::Receiver<Standing>> {
+        let kept = self.kept.lock();
+        kept.values().find(|kept| kept.space == space).map(|kept| kept.supervisor.watch())
     }
 
     /// Ends every runtime; returns once nothing of them is left.

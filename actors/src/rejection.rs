@@ -110,6 +110,9 @@ pub enum Rejection {
         /// JSON pointer and what is wrong there; never the value itself.
         problems: Vec<String>,
     },
+    /// A runtime of this kind has no picture.
+    #[error("this kind of browser instance has no live view")]
+    NoScreencast,
     /// The runtime can't take tasks: browser missing, circuit open.
     #[error("the browser is not ready")]
     RuntimeNotReady {
@@ -183,6 +186,7 @@ impl Rejection {
             Self::SpaceClosed => "space_closed",
             Self::SpaceTaskInProgress { .. } => "space_task_in_progress",
             Self::SpaceInError => "space_in_error",
+            Self::NoScreencast => "no_screencast",
             Self::RequestIdConflict => "request_id_conflict",
             Self::InvalidRequest { .. } => "invalid_request",
             Self::CapabilityUnknown { .. } => "capability_unknown",

@@ -154,6 +154,11 @@ impl Supervisor {
         self.standing.borrow().clone()
     }
 
+    /// How the runtime stands, from now on; ends with the supervisor.
+    pub(crate) fn watch(&self) -> watch::Receiver<Standing> {
+        self.standing.clone()
+    }
+
     /// The runtime, where one takes steps now.
     pub(crate) fn live(&self) -> Option<Live> {
         match self.standing() {

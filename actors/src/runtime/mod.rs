@@ -13,6 +13,8 @@ pub mod scripted;
 use std::{sync::Arc, time::Instant};
 
 use async_trait::async_trait;
+/// One picture of a live view.
+pub use browser::ScreencastFrame;
 /// Finds the Chromium to run: the configured one, or that of the usual places.
 pub use browser::find_executable;
 /// Whether a process can be given a network of its own here.
@@ -114,6 +116,11 @@ pub trait Runtime: Send + Sync + 'static {
     /// what comes faster than it is taken may be left out.
     fn notices(&self) -> BoxStream<'static, Notice> {
         stream::empty().boxed()
+    }
+
+    /// Its picture as it changes, drawn while somebody watches; `None` where it has none.
+    fn screencast(&self) -> Option<watch::Receiver<Option<ScreencastFrame>>> {
+        None
     }
 
     /// Ends the browser and everything it started, and removes what it kept; returns once nothing of it is left.

@@ -32,6 +32,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod view;
 pub(crate) mod wire;
 
 use std::sync::Arc;
@@ -148,6 +149,7 @@ fn routes(app: App) -> Router {
         .route("/cancel", post(spaces::cancel))
         .route("/close", post(spaces::close))
         .route("/events", get(events::of_space))
+        .route("/view", get(view::of_space))
         .route("/artifacts", get(artifacts::list))
         .route("/artifacts/{artifact_id}", get(artifacts::bytes));
     let workspace = Router::new()

@@ -47,7 +47,7 @@ use self::{
     wall::{Mason, Wall, WallError},
 };
 use super::{
-    End, Notice, Outcome, Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError, Step,
+    End, Notice, Outcome, Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError, ScreencastFrame, Step,
     fence::{FenceGate, reservation_ended},
 };
 use crate::{
@@ -396,6 +396,10 @@ impl Runtime for Chromium {
 
     fn ended(&self) -> watch::Receiver<Option<End>> {
         self.ended.clone()
+    }
+
+    fn screencast(&self) -> Option<watch::Receiver<Option<ScreencastFrame>>> {
+        Some(self.browser.screencast())
     }
 
     fn notices(&self) -> BoxStream<'static, Notice> {
