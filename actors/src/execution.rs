@@ -96,6 +96,8 @@ async fn run(job: &Job, live: Live, args: Sensitive<Json>) -> Outcome {
         })
     }));
     let by_deadline = tokio::select! {
+        // In this order, so that the same world always ends the same way: an answer that is there counts.
+        biased;
         outcome = &mut answer => return outcome,
         () = job.cancel.cancelled() => false,
         () = sleep_until(deadline + config.deadline_grace) => {

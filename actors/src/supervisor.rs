@@ -238,6 +238,7 @@ impl Supervision {
                 Ended::Unusable => self.open_circuit().await,
             };
             tokio::select! {
+                biased;
                 () = self.stop.cancelled() => return,
                 () = sleep(pause) => {}
             }

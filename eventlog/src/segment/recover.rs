@@ -243,7 +243,7 @@ pub(crate) fn bring_up_active(
     };
     let file = Arc::new(File::open(&path).map_err(io_error(&path))?);
     // What a dead process wrote may so far be in memory only; it is about to be told as durable.
-    file.sync_data().map_err(io_error(&path))?;
+    disk.sync_file(&path).map_err(io_error(&path))?;
     let scan = scan(&file, length, start, heads).map_err(scan_error(&path))?;
     if let End::Broken { offset, what } = scan.end {
         let next = scan.map.last().next();
