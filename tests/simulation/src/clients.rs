@@ -102,6 +102,16 @@ impl Desk {
         self.spaces.create(&self.context(), create).await
     }
 
+    /// As [`try_create`](Self::try_create), and again where only few actors may be awake.
+    pub(crate) async fn create_in_peace(&self, key: u64, instance: usize) -> Result<Created, Rejection> {
+        loop {
+            match self.try_create(key, instance).await {
+                Err(Rejection::Overloaded) => tokio::time::sleep(Duration::from_secs(2)).await,
+                answer => return answer,
+            }
+        }
+    }
+
     pub(crate) async fn create(&self, key: u64, instance: usize) {
         {
             let mut ledger = self.ledger.lock();
@@ -149,13 +159,13 @@ impl Desk {
             Err(
                 Rejection::RuntimeNotReady { task: Some(task), .. }
                 | Rejection::CapabilityNotGranted { task: Some(task), .. },
-            ) => return self.ledger.lock().accepted(name, &script, task),
+            ) => return self.ledger.lock().accepted(name, &script, task, head),
             Err(rejection) => return self.ledger.lock().refused(name, &script, &rejection),
         };
         let task = submitted.task.task;
         {
             let mut ledger = self.ledger.lock();
-            ledger.accepted(name, &script, task);
+            ledger.accepted(name, &script, task, head);
             ledger.ack(submitted.position, head, Acknowledged::Task(space, task));
         }
         if let Some((ended, position)) = submitted.ended.within(Duration::from_secs(1_000)).await {

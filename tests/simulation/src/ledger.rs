@@ -42,6 +42,9 @@ pub(crate) enum Acknowledged {
     Task(SpaceId, TaskId),
     Ended(TaskId, TaskStatus),
     Closing(SpaceId),
+    /// Another meaning under a known request id was answered with the first task. A closed Space has no key any more to
+    /// tell meanings apart by; an open one has.
+    Taken(SpaceId),
 }
 
 /// The name of a submit.
@@ -89,12 +92,15 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn accepted(&mut self, name: RequestName, script: &str, task: TaskId) {
+    pub(crate) fn accepted(&mut self, name: RequestName, script: &str, task: TaskId, head: Position) {
         let submit = self.submits.entry(name).or_default();
         submit.open = false;
         match &submit.accepted {
-            Some((first, made)) if first != script || *made != task => {
+            Some((first, made)) if *made != task => {
                 self.broken.push(format!("I7: {name:?} made {made} by {first}, and {task} by {script}"));
+            }
+            Some((first, _)) if first != script => {
+                self.ack(Position::ZERO, head, Acknowledged::Taken(name.0));
             }
             Some(_) => {}
             None => submit.accepted = Some((script.to_owned(), task)),

@@ -33,6 +33,9 @@ pub const SEED: &str = "BROWSERSPACE_SIM_SEED";
 /// So many seeds: `BROWSERSPACE_SIM_SEEDS=2000`.
 pub const SEEDS: &str = "BROWSERSPACE_SIM_SEEDS";
 
+/// Keeps the data folder of each run that ends well, and says where: `BROWSERSPACE_SIM_KEEP=1`.
+pub const KEEP: &str = "BROWSERSPACE_SIM_KEEP";
+
 /// Whether the views are folded as well in the run of this seed.
 #[must_use]
 pub const fn has_views(seed: u64) -> bool {

@@ -127,8 +127,6 @@ impl Life {
 
     /// Every event from this position on.
     pub(crate) fn events(&self, from: Position) -> Vec<Result<RecordedEvent, ReadError>> {
-        // The log reads on threads of the runtime that asks.
-        let _inside = self.runtime.enter();
         block_on(self.desk.log.read_all(from).collect())
     }
 
@@ -147,8 +145,12 @@ impl Life {
     }
 
     /// Has a client ask, and does not wait.
-    pub(crate) fn ask(&self, asked: Asked) {
-        self.runtime.spawn(self.desk.clone().carry_out(asked));
+    pub(crate) fn ask(&self, asked: Asked) -> Result<(), Died> {
+        // From inside: what comes from outside waits in another line, and is taken from there at moments of its own.
+        self.until(async {
+            tokio::spawn(self.desk.clone().carry_out(asked));
+            tokio::task::yield_now().await;
+        })
     }
 
     /// Registers what is missing of the instances.

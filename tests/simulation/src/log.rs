@@ -7,7 +7,7 @@
 use std::{
     path::Path,
     pin::pin,
-    sync::Arc,
+    sync::{Arc, LazyLock},
     task::{Context, Poll, Wake, Waker},
     thread::{self, Thread},
     time::Duration,
@@ -21,7 +21,12 @@ use eventlog::{
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use tokio::{sync::watch, task::unconstrained, time::sleep};
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::watch,
+    task::unconstrained,
+    time::sleep,
+};
 
 /// So small that a run seals many segments.
 const SEGMENT_BYTES: u64 = 16 * 1024;
@@ -97,9 +102,18 @@ impl SimLog {
         }
     }
 
+    /// The threads that the log reads on belong to a runtime of their own: those of the simulated one would wake it up,
+    /// at moments that no seed tells.
+    fn helper() -> &'static Runtime {
+        static HELPER: LazyLock<Runtime> =
+            LazyLock::new(|| Builder::new_current_thread().build().expect("the system gives a runtime"));
+        &HELPER
+    }
+
     /// Carries a call to its end. `None` from a dead process, or one that dies in it.
     fn call<T>(&self, ask: impl AsyncFnOnce(&SegmentLog) -> T) -> Option<T> {
         let log = self.0.log.lock();
+        let _inside = Self::helper().enter();
         // Outside of tokio's budget for one task: it is this thread that waits, and nobody else could go on.
         let answer = block_on(unconstrained(ask(log.as_ref()?)));
         drop(log);

@@ -249,6 +249,11 @@ impl Monitor {
                     .and_then(|task| task.ended)
                     .is_some_and(|(ended, at)| ended == *how && at <= *head),
             ),
+            Acknowledged::Taken(space) => {
+                promise(self.spaces.get(space).is_some_and(|space| space.closed), || {
+                    format!("I7: a request id of {space} was taken for two meanings")
+                })
+            }
             Acknowledged::Closing(space) => known(self.spaces.get(space).is_some_and(|space| space.closing)),
         }
     }
