@@ -105,6 +105,9 @@ async fn run(job: &Job, live: Live, args: Sensitive<Json>) -> Outcome {
             true
         }
     };
+    if eventlog::mutant::is("waits_for_ever") {
+        return answer.await;
+    }
     match timeout(config.cancel_timeout, &mut answer).await {
         Ok(Outcome::Cancelled) if by_deadline => Outcome::Failed(timed_out()),
         Ok(outcome) => outcome,

@@ -31,6 +31,7 @@ pub mod log;
 pub mod memory;
 pub mod merkle;
 pub mod metadata;
+pub mod mutant;
 pub mod number;
 mod prepare;
 pub mod proof;

@@ -243,7 +243,9 @@ pub(crate) fn bring_up_active(
     };
     let file = Arc::new(File::open(&path).map_err(io_error(&path))?);
     // What a dead process wrote may so far be in memory only; it is about to be told as durable.
-    disk.sync_file(&path).map_err(io_error(&path))?;
+    if !crate::mutant::is("recovery_trusts_the_cache") {
+        disk.sync_file(&path).map_err(io_error(&path))?;
+    }
     let scan = scan(&file, length, start, heads).map_err(scan_error(&path))?;
     if let End::Broken { offset, what } = scan.end {
         let next = scan.map.last().next();
@@ -258,7 +260,8 @@ pub(crate) fn bring_up_active(
         let kept = kept.map(|kept| kept.display().to_string()).unwrap_or_default();
         let bytes = length - scan.good_end;
         tracing::warn!(file = %path.display(), at = scan.good_end, bytes, %kept, "A torn tail was cut and kept: a crash in the middle of a batch that nobody was told of.");
-        let cut = disk.open(&path, scan.good_end).and_then(|mut file| file.sync());
+        let end = if crate::mutant::is("a_torn_tail_stays") { length } else { scan.good_end };
+        let cut = disk.open(&path, end).and_then(|mut file| file.sync());
         cut.map_err(io_error(&path))?;
     }
     check_known(scan.map.last())?;

@@ -33,6 +33,8 @@ pub const SEED: &str = "BROWSERSPACE_SIM_SEED";
 /// So many seeds: `BROWSERSPACE_SIM_SEEDS=2000`.
 pub const SEEDS: &str = "BROWSERSPACE_SIM_SEEDS";
 
+/// Stops at the first broken promise and does not shorten its plan: `BROWSERSPACE_SIM_FIRST=1`.
+pub const FIRST: &str = "BROWSERSPACE_SIM_FIRST";
 /// Keeps the data folder of each run that ends well, and says where: `BROWSERSPACE_SIM_KEEP=1`.
 pub const KEEP: &str = "BROWSERSPACE_SIM_KEEP";
 
@@ -49,6 +51,9 @@ pub const fn has_views(seed: u64) -> bool {
 pub fn run_seed(seed: u64) -> Result<Outcome, String> {
     let steps = plan(seed);
     run(seed, &steps, has_views(seed)).map_err(|broken| {
+        if std::env::var_os(FIRST).is_some() {
+            return format!("seed {seed} breaks a promise: {}", broken.what);
+        }
         let (steps, broken) = shortened(seed, &steps, broken);
         let list: String = steps.iter().map(|step| format!("  {step:?}\n")).collect();
         format!(
