@@ -1,7 +1,7 @@
 //! The power fails at every write and every sync, and of what was not synced any part is lost: what was acknowledged is
 //! there, nothing is there in part, and no crash is taken for tampering. Also when a process was killed before.
 //!
-//! `BROWSERSPACE_POWER_CUT_SEEDS` sets how often each moment is tried (default 6).
+//! `BROWSERSPACE_POWER_CUT_SEEDS` sets how often each moment is tried (default 2).
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -20,6 +20,13 @@ const APPENDS: u64 = 40;
 
 fn on(disk: &SimDisk, folder: &Path) -> OpenOptions {
     OpenOptions { disk: Arc::new(disk.clone()), ..tiny(folder) }
+}
+
+/// In memory where there is such a place: the disk that matters here is the simulated one.
+fn temporary() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    made.expect("a temporary folder")
 }
 
 /// Appends until the power is off; answers what was acknowledged: by its id, its first position.
@@ -62,11 +69,11 @@ async fn check(folder: &Path, disk: &SimDisk, acknowledged: &BTreeMap<u64, u64>,
 #[tokio::test]
 async fn a_power_cut_at_any_write_or_sync_loses_nothing_that_was_acknowledged() {
     let seeds =
-        std::env::var("BROWSERSPACE_POWER_CUT_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
+        std::env::var("BROWSERSPACE_POWER_CUT_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
     let (mut cases, mut acked, mut lost) = (0_u64, 0, CutCounts::default());
     for seed in 0..seeds {
         for nth in 1.. {
-            let folder = tempfile::tempdir().expect("a temporary folder");
+            let folder = temporary();
             let disk = SimDisk::seeded(seed * 1_000 + nth);
             let place = format!("seed {seed}, cut at operation {nth}");
             disk.fail(nth, DiskFault::PowerCut);
@@ -100,7 +107,7 @@ async fn what_a_killed_process_left_in_the_cache_is_durable_before_the_next_one_
     let (mut cases, mut told) = (0_u64, 0);
     for seed in 0..8 {
         for nth in (2..60).step_by(2) {
-            let folder = tempfile::tempdir().expect("a temporary folder");
+            let folder = temporary();
             let disk = SimDisk::seeded(seed);
             let log = SegmentLog::open(on(&disk, folder.path())).expect("it opens");
             // It fails there, and the process is killed: what it wrote is in the cache only.
@@ -131,7 +138,7 @@ async fn what_a_killed_process_left_in_the_cache_is_durable_before_the_next_one_
 #[tokio::test]
 async fn a_full_disk_leaves_no_half_of_a_batch_before_what_is_taken_later() {
     for nth in 1..40 {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = temporary();
         let disk = SimDisk::seeded(nth);
         let log = SegmentLog::open(on(&disk, folder.path())).expect("it opens");
         disk.fail(nth, DiskFault::Full);
