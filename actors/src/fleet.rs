@@ -1,6 +1,10 @@
 //! The runtimes of this server: at most one supervisor per held instance.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use eventlog::{
@@ -63,7 +67,8 @@ impl RuntimeFactory for Factories {
 /// The supervisors, by instance.
 pub(crate) struct Fleet {
     factory: Arc<dyn RuntimeFactory>,
-    kept: Mutex<HashMap<InstanceId, Kept>>,
+    /// In order: they are stopped in the same order each time.
+    kept: Mutex<BTreeMap<InstanceId, Kept>>,
 }
 
 #[derive(Clone)]

@@ -243,6 +243,7 @@ impl Supervision {
                 Ended::Unusable => self.open_circuit().await,
             };
             tokio::select! {
+                biased;
                 () = self.stop.cancelled() => return,
                 () = sleep(pause) => {}
             }
@@ -279,7 +280,9 @@ impl Supervision {
             warn!(instance.id = %self.spec.instance, %generation, ?reason, "Runtime lost.");
             // Told before the cleaning up: the running task fails now, not when the last process is reaped.
             self.reports.lost(generation, reason).await;
-            runtime.stop().await;
+            if !eventlog::mutant::is("starts_before_the_last_is_gone") {
+                runtime.stop().await;
+            }
             Ended::Lost
         } else {
             runtime.stop().await;

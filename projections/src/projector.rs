@@ -332,6 +332,9 @@ impl Projector {
             if *checkpoint < last {
                 checkpoint::advance(projection.name(), *checkpoint, last, &mut transaction).await??;
             }
+            // Which events end a batch depends on when they came; so views that miss them differ from those made anew.
+            let misses = eventlog::mutant::is("views_miss_the_end_of_a_batch") && news.len() > 1;
+            let news = &news[..news.len() - usize::from(misses)];
             if !news.is_empty() {
                 projection.apply(news, &mut transaction).await?;
             }

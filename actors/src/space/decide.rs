@@ -167,7 +167,12 @@ fn cancel(open: &OpenSpace, reason: CancelReason) -> Decision {
         }
         Some(ActiveTask::Running(running)) if running.task.cancel.is_some() => Decision::nothing(),
         Some(ActiveTask::Running(running)) => {
-            Decision::record(vec![SpaceEvent::CancelRequested { task: running.task.task, reason }])
+            let task = running.task.task;
+            let requested = SpaceEvent::CancelRequested { task, reason };
+            if eventlog::mutant::is("cancelled_before_it_stopped") {
+                return ended(open, vec![requested, SpaceEvent::TaskCancelled { task }]);
+            }
+            Decision::record(vec![requested])
         }
     }
 }
@@ -180,6 +185,7 @@ fn close(open: &OpenSpace, reason: CloseReason) -> Decision {
     let mut events = vec![SpaceEvent::CloseRequested { reason }];
     events.extend(cancel(open, CancelReason::Closing).events);
     match open.phase {
+        Phase::Running(_) if eventlog::mutant::is("closes_over_a_task") => closed(open, events, reason),
         Phase::Running(_) => Decision::record(events),
         Phase::Idle | Phase::Queued(_) | Phase::Faulted { .. } => closed(open, events, reason),
     }
@@ -189,6 +195,7 @@ fn close(open: &OpenSpace, reason: CloseReason) -> Decision {
 fn ended(open: &OpenSpace, events: Vec<SpaceEvent>) -> Decision {
     match open.closing {
         None => Decision::record(events),
+        Some(_) if eventlog::mutant::is("closing_for_ever") => Decision::record(events),
         Some(reason) => closed(open, events, reason),
     }
 }
@@ -197,6 +204,9 @@ fn closed(open: &OpenSpace, mut events: Vec<SpaceEvent>, reason: CloseReason) ->
     let Space { id, instance, fence, .. } = open.space;
     events.push(SpaceEvent::Closed { reason });
     let released = InstanceEvent::Released { space: id, fence, reason };
+    if eventlog::mutant::is("keeps_the_instance") {
+        return Decision::record(events);
+    }
     Decision { release: Some((instance, released)), ..Decision::record(events) }
 }
 
@@ -225,7 +235,7 @@ fn report_of(open: &OpenSpace, report: &Report) -> Decision {
             faulted(open, running, error.clone(), running.generation)
         }
         Outcome::Failed(error) => ended(open, vec![SpaceEvent::TaskFailed { task, error: error.clone() }]),
-        Outcome::Cancelled if running.task.cancel.is_some() => {
+        Outcome::Cancelled if running.task.cancel.is_some() || eventlog::mutant::is("cancelled_unasked") => {
             ended(open, vec![SpaceEvent::TaskCancelled { task }])
         }
         // The core names the outcome, not the executor: nobody had asked for a cancel.
@@ -299,6 +309,7 @@ fn runtime_ready(open: &OpenSpace, generation: Generation, facts: &Facts<'_>) ->
             queued.as_ref()
         }
     };
+    let queued = queued.filter(|_| !eventlog::mutant::is("forgets_the_queue"));
     events.extend(queued.map(|task| SpaceEvent::TaskStarted {
         task: task.task,
         generation,
@@ -334,7 +345,10 @@ fn runtime_unavailable(open: &OpenSpace) -> Decision {
 /// S7: what ran when its executor was lost may have run to its end; nobody knows, so it is never dispatched again.
 fn recover(open: &OpenSpace, executing: Option<OperationId>) -> Decision {
     match (running(open), open.closing) {
-        (Some(running), _) if executing != Some(running.task.operation) => {
+        (Some(running), _)
+            if executing != Some(running.task.operation)
+                && !eventlog::mutant::is("forgets_what_was_interrupted") =>
+        {
             failed(open, running.task.task, Failure::Interrupted)
         }
         (None, Some(reason)) => closed(open, Vec::new(), reason),

@@ -19,8 +19,10 @@ pub(super) fn submit(
     asked: &Submit,
     facts: &Facts<'_>,
 ) -> Result<Decision, Rejection> {
-    if let Some(first) = space.requests.get(&asked.request_id) {
-        return if first.fingerprint == asked.fingerprint {
+    if let Some(first) = space.requests.get(&asked.request_id)
+        && !eventlog::mutant::is("request_id_is_forgotten")
+    {
+        return if first.fingerprint == asked.fingerprint || eventlog::mutant::is("conflict_is_a_repeat") {
             Ok(Decision::nothing().reply(Reply::Repeated(first.task)))
         } else {
             Err(Rejection::RequestIdConflict)
@@ -39,6 +41,9 @@ pub(super) fn submit(
     check_timeout(asked)?;
     check_plain("request_id", asked.request_id.as_str())?;
     if let Some(active) = open.active_task() {
+        if eventlog::mutant::is("two_tasks_at_once") {
+            return Ok(accept(open, asked, facts));
+        }
         return Err(Rejection::SpaceTaskInProgress { task: active.task().task });
     }
     admit(open, asked, facts)
