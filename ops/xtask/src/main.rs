@@ -7,8 +7,8 @@ mod check;
 mod console;
 mod demo;
 mod generate;
-mod peers;
 mod mutants;
+mod peers;
 mod run;
 mod setup;
 
