@@ -359,3 +359,23 @@ test("the console speaks Chinese, and keeps the choice", async () => {
   await tab.page.getByRole("heading", { name: "空间" }).waitFor();
   expect(await tab.page.evaluate(() => document.documentElement.lang)).toBe("zh-Hans");
 });
+
+test("what a Space's browser shows is watched live, as asked for and no longer than that", async () => {
+  const space = await server.space(chromium);
+  await server.task(space, "navigate", { url: `${pages.url}/shop` });
+  await tab.signIn(server.operator, `#/w/default/spaces/${space}`);
+  const asked: string[] = [];
+  tab.page.on("request", (request) => asked.push(request.url()));
+  await tab.page.getByText("clicks and keys do not reach the page").waitFor();
+  expect(asked.filter((url) => url.endsWith("/view"))).toEqual([]);
+  await tab.page.getByRole("button", { name: "Watch", exact: true }).click();
+  const picture = tab.page.getByAltText("What the browser shows now");
+  await picture.waitFor();
+  const first = await picture.getAttribute("src");
+  await tab.picture("live-view");
+  await server.task(space, "navigate", { url: `${pages.url}/cart` });
+  await expect.poll(() => picture.getAttribute("src"), { timeout: 20_000 }).not.toBe(first);
+  await tab.page.getByRole("button", { name: "Stop watching" }).click();
+  await picture.waitFor({ state: "detached" });
+  expect(asked.filter((url) => url.endsWith("/view"))).toHaveLength(1);
+});

@@ -14,6 +14,7 @@ use axum::{
 };
 use eventlog::id::SpaceId;
 use futures::{StreamExt as _, stream::BoxStream};
+use projections::SpaceStatus;
 use tokio::{sync::mpsc, time};
 use tokio_stream::wrappers::ReceiverStream;
 use tracing::Instrument as _;
@@ -42,7 +43,7 @@ pub(crate) async fn of_space(
 ) -> Result<Response, Problem> {
     let row = readable(&app, &entered, space, &headers).await?;
     Params::new(query.as_deref()).finish()?;
-    if row.closed_at.is_some() {
+    if row.status == SpaceStatus::Closed {
         return Err(Problem::new(Code::SpaceClosed));
     }
     let open = app.limits.open_stream(entered.asked.token_id)?;

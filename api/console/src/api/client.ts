@@ -109,6 +109,11 @@ export class Client {
     });
   }
 
+  /** Opens the live view of a Space: pictures until it closes. */
+  async openView(workspace: string, space: string, signal: AbortSignal): Promise<Response> {
+    return this.#fetch(`${spacePath(workspace, space)}/view`, { signal });
+  }
+
   /** Opens an event stream after `lastId`; 204 means that nothing follows. */
   async openStream(path: string, lastId: number, signal: AbortSignal): Promise<Response> {
     return this.#fetch(path, { signal, headers: { Accept: "text/event-stream", "Last-Event-ID": String(lastId) } });
