@@ -149,6 +149,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{workspace_id}/browser-spaces/{space_id}/view": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Watch a Space
+         * @description The newest picture of the active tab, again and again, until the Space closes: JPEG, no side longer than 1280 pixels, at most ten a second, each part with its `Content-Length` and the tab in `X-Tab`. A slow reader misses pictures; on a page at rest the last one comes again at each heartbeat. The browser draws for it only while somebody watches, and goes on where the browser is restarted. Looking changes nothing. Counts as one of the token's streams.
+         */
+        get: operations["watch_space"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{workspace_id}/browser-spaces/{space_id}/artifacts": {
         parameters: {
             query?: never;
@@ -1004,7 +1024,7 @@ export interface components {
          * @description A stable code. New ones may be added; treat an unknown one by its HTTP status and `retryable`.
          * @enum {string}
          */
-        ErrorCode: "unauthenticated" | "forbidden" | "workspace_not_found" | "space_not_found" | "instance_not_found" | "binding_not_found" | "task_not_found" | "token_not_found" | "artifact_not_found" | "route_not_found" | "method_not_allowed" | "browser_instance_in_use" | "instance_retired" | "space_closed" | "space_task_in_progress" | "space_in_error" | "request_id_conflict" | "invalid_request" | "capability_unknown" | "capability_not_granted" | "invalid_args" | "invalid_cursor" | "runtime_not_ready" | "overloaded" | "rate_limited" | "log_unavailable" | "shutting_down" | "outcome_unknown" | "corrupt_stream" | "internal" | "runtime_crashed" | "runtime_disconnected" | "task_timeout" | "interrupted" | "cancelled" | "element_not_found" | "stale_ref" | "element_not_actionable" | "navigation_failed" | "blocked_by_policy" | "dialog_open" | "tab_closed" | "tab_crashed" | "script_failed" | "no_file_chooser" | "cancel_timeout" | "runtime_stopped" | "result_too_large";
+        ErrorCode: "unauthenticated" | "forbidden" | "workspace_not_found" | "space_not_found" | "instance_not_found" | "binding_not_found" | "task_not_found" | "token_not_found" | "artifact_not_found" | "route_not_found" | "method_not_allowed" | "browser_instance_in_use" | "instance_retired" | "space_closed" | "space_task_in_progress" | "space_in_error" | "no_screencast" | "request_id_conflict" | "invalid_request" | "capability_unknown" | "capability_not_granted" | "invalid_args" | "invalid_cursor" | "runtime_not_ready" | "overloaded" | "rate_limited" | "log_unavailable" | "shutting_down" | "outcome_unknown" | "corrupt_stream" | "internal" | "runtime_crashed" | "runtime_disconnected" | "task_timeout" | "interrupted" | "cancelled" | "element_not_found" | "stale_ref" | "element_not_actionable" | "navigation_failed" | "blocked_by_policy" | "dialog_open" | "tab_closed" | "tab_crashed" | "script_failed" | "no_file_chooser" | "cancel_timeout" | "runtime_stopped" | "result_too_large";
         /** @description The body of every answer that is no success. */
         Error: {
             data: null;
@@ -2208,6 +2228,110 @@ export interface operations {
                 };
             };
             /** @description Codes: overloaded, log_unavailable. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    watch_space: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Wait (at most 2 s) until this position is known, else 503. */
+                "x-min-position"?: components["parameters"]["x-min-position"];
+            };
+            path: {
+                /** @description The Workspace. */
+                workspace_id: components["parameters"]["workspace_id"];
+                /** @description The Space. */
+                space_id: components["parameters"]["space_id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    traceparent: components["headers"]["traceparent"];
+                    "x-log-position": components["headers"]["x-log-position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "multipart/x-mixed-replace": string;
+                };
+            };
+            /** @description Codes: unauthenticated. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: forbidden. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: workspace_not_found, space_not_found. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: space_closed, no_screencast. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: invalid_request. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: rate_limited. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: internal. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: overloaded, runtime_not_ready. */
             503: {
                 headers: {
                     [name: string]: unknown;
