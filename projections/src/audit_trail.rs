@@ -22,7 +22,9 @@ const OPEN: &str = "open";
 /// The outcome of an act that is its own end.
 const DONE: &str = "done";
 /// The action of a task's entry.
-const TASK: &str = "task";
+pub const TASK: &str = "task";
+/// Every outcome that an entry may have.
+pub const OUTCOMES: [&str; 5] = [OPEN, DONE, "completed", "failed", "cancelled"];
 
 row! {
     /// An entry of the audit trail.

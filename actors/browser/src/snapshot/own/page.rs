@@ -20,6 +20,10 @@ pub(crate) struct Page<'a> {
     owned: HashMap<usize, Vec<usize>>,
     /// Fields whose value may not be told.
     secrets: HashSet<usize>,
+    /// Tables of data: found once, for each of their cells asks.
+    data_tables: HashSet<usize>,
+    /// Whether any first letter stands apart: looking for it takes a walk over all siblings.
+    has_first_letters: bool,
 }
 
 impl<'a> Page<'a> {
@@ -33,6 +37,8 @@ impl<'a> Page<'a> {
             owners: HashMap::new(),
             owned: HashMap::new(),
             secrets: HashSet::new(),
+            data_tables: HashSet::new(),
+            has_first_letters: dom.kinds.contains(&Kind::FirstLetter),
         };
         for place in 1..dom.len() {
             page.scopes[place] = page.scope(place);
@@ -51,7 +57,13 @@ impl<'a> Page<'a> {
                 page.own(place);
             }
         }
+        let tables = (1..dom.len()).filter(|place| dom.tag(*place) == "TABLE" && page.tells_data(*place));
+        page.data_tables = tables.collect();
         page
+    }
+
+    pub(crate) fn is_data(&self, table: usize) -> bool {
+        self.data_tables.contains(&table)
     }
 
     /// In whose shadow tree a node is.
@@ -162,7 +174,7 @@ impl<'a> Page<'a> {
             return None;
         }
         let shown = self.dom.shown_text(place)?;
-        let first = self.dom.parent(place).and_then(|parent| {
+        let first = self.dom.parent(place).filter(|_| self.has_first_letters).and_then(|parent| {
             let siblings = self.dom.children(parent);
             let letter = siblings.iter().find(|child| self.dom.kinds[**child] == Kind::FirstLetter)?;
             let text = siblings.iter().find(|child| {

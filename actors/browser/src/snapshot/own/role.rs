@@ -269,7 +269,7 @@ impl<'a> Page<'a> {
     }
 
     /// Chromium's own rule, as far as it does not look at styles; the rest is among the facts.
-    fn is_data(&self, table: usize) -> bool {
+    pub(super) fn tells_data(&self, table: usize) -> bool {
         let dom = self.dom;
         let has = |name| dom.attribute(table, name).is_some_and(|value: &str| !value.is_empty());
         if has("summary") || has("rules") || self.is_editable(table) {
