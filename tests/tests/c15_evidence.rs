@@ -147,6 +147,35 @@ async fn c15_a_backup_beside_a_busy_server_is_whole_and_a_server_runs_on_it() {
 }
 
 #[tokio::test]
+async fn c15_a_restored_folder_keeps_what_was_signed_and_signs_anew_and_a_lost_key_is_not_replaced() {
+    let server = Server::start(ServerOptions::default());
+    space_of(&server).await.play_out("r1", &Script::ok()).await.expect(200);
+    server.operator().post("/log/checkpoint", &json!({})).await.expect(200);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (backup, restored) = (folder.path().join("backup"), folder.path().join("restored"));
+    Program::on(server.data_dir(), &["backup", backup.to_str().expect("plain")]).ok();
+    let said = Program::on(&restored, &["restore", backup.to_str().expect("plain")]);
+    assert!(said.stderr.contains("signing key was not in the backup"), "{said:?}");
+    let path = |name: &str| restored.join("checkpoints").join(name);
+    let (notes, key) = (path("checkpoints.restored-1.txt"), path("public.restored-1.key"));
+    let old = ["--checkpoints", notes.to_str().expect("plain"), "--key", key.to_str().expect("plain")];
+    assert_eq!(verify(&restored, &old).0, 0);
+    Program::on(&restored, &["checkpoint"]).ok();
+    assert_eq!(
+        (verify(&restored, &[]).0, verify(&restored, &old).0),
+        (0, 0),
+        "by the new key and by the old"
+    );
+    // The same without a restore: somebody loses the key.
+    let public = fs::read(path("public.key")).expect("it reads");
+    fs::remove_file(path("signing.key")).expect("it is removed");
+    let said = Program::on(&restored, &["checkpoint"]).refused();
+    assert!(said.contains("put it back there"), "{said}");
+    assert_eq!(fs::read(path("public.key")).expect("it reads"), public, "the old one is still there");
+    assert_eq!(verify(&restored, &[]).0, 0);
+}
+
+#[tokio::test]
 async fn c15_a_repair_is_refused_until_it_is_accepted_and_then_recorded() {
     let mut server = Server::start(ServerOptions::default());
     let space = space_of(&server).await;

@@ -165,6 +165,10 @@ pub(super) fn prove(options: &ProveOptions) -> Result<ExitCode> {
     if let Which::Position(position) = options.event
         && position > newest.checkpoint.size
     {
+        let head = offline::head(&config)?;
+        if position > head {
+            bail!("there is no position {position}: the log ends at position {head}");
+        }
         bail!(
             "the newest checkpoint ends at position {}, before position {position}: make another one with browserspace \
              checkpoint",
