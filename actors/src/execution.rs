@@ -88,6 +88,9 @@ async fn run(job: &Job, live: Live, args: Sensitive<Json>) -> Outcome {
         deadline: deadline.into_std(),
     };
     let runtime = live.runtime;
+    if eventlog::mutant::is("tells_a_browser_twice") {
+        let _ = runtime.execute(step.clone(), job.cancel.clone()).await;
+    }
     let working = AssertUnwindSafe(runtime.execute(step, job.cancel.clone())).catch_unwind();
     let mut answer = std::pin::pin!(working.map(|answer| {
         answer.unwrap_or_else(|_| {

@@ -148,10 +148,7 @@ fn wake(
 fn due_running(open: &OpenSpace, running: &RunningTask, in_hand: &InHand, effects: &mut Vec<Effect>) {
     let operation = Some(running.task.operation);
     if in_hand.executing != operation {
-        match (
-            &running.task.sealed_args,
-            in_hand.started == operation || eventlog::mutant::is("dispatches_again"),
-        ) {
+        match (&running.task.sealed_args, in_hand.started == operation) {
             (Some(sealed_args), true) => effects.push(Effect::Execute(Box::new(Execute {
                 task: running.task.task,
                 operation: running.task.operation,

@@ -260,6 +260,7 @@ pub(crate) fn bring_up_active(
         disk.sync_file(&path).map_err(io_error(&path))?;
     }
     let scan = scan(&file, length, start, heads).map_err(scan_error(&path))?;
+    let mut end = scan.good_end;
     if let End::Broken { offset, what } = scan.end {
         let next = scan.map.last().next();
         if !is_torn(&file, length, next, offset).map_err(io_error(&path))? {
@@ -273,12 +274,14 @@ pub(crate) fn bring_up_active(
         let kept = kept.map(|kept| kept.display().to_string()).unwrap_or_default();
         let bytes = length - scan.good_end;
         tracing::warn!(file = %path.display(), at = scan.good_end, bytes, %kept, "A torn tail was cut and kept: a crash in the middle of a batch that nobody was told of.");
-        let end = if crate::mutant::is("a_torn_tail_stays") { length } else { scan.good_end };
+        if crate::mutant::is("a_torn_tail_stays") {
+            end = length;
+        }
         let cut = disk.open(&path, end).and_then(|mut file| file.sync());
         cut.map_err(io_error(&path))?;
     }
     check_known(scan.map.last())?;
-    Ok(Grown { map: scan.map, length: scan.good_end, global: scan.global, content: scan.content })
+    Ok(Grown { map: scan.map, length: end, global: scan.global, content: scan.content })
 }
 
 /// Writes what lies in a segment from `from` on into a file of its own beside it, durably, before it is cut off: should

@@ -111,7 +111,7 @@ fn deep_steps(steps: &mut Steps) -> Result<()> {
     ]
     .concat();
     steps.step("deep: seeds, power cuts, kills", || run_with("cargo", &args, DEEP))?;
-    steps.step("deep: mutants", mutants::mutants)
+    steps.step("deep: mutants", mutants::all)
 }
 
 fn deny(checks: &[&str]) -> Result<()> {

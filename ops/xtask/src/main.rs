@@ -33,7 +33,7 @@ enum Command {
     /// The quick part of `test`: format, lints, dependencies.
     Check(check::CheckOptions),
     /// Breaks one rule at a time and looks whether the tests notice; prints the catch rate.
-    Mutants,
+    Mutants(mutants::Options),
     /// Measures, each figure with its baseline in the same run.
     Bench(bench::Options),
     /// Builds the web console, which the next build of the server embeds; needs Node.
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => demo::demo(&options),
         Command::Test(options) => check::test(&options),
         Command::Check(options) => check::check(&options),
-        Command::Mutants => mutants::mutants(),
+        Command::Mutants(options) => mutants::mutants(&options),
         Command::Bench(options) => bench::bench(&options),
         Command::Console => console::console(),
         Command::Generate => generate::generate(),

@@ -6,7 +6,7 @@ use actors::{
     Caller, Context, Rejection, Spaces,
     clock::Clock,
     space::summary::SpaceStatus,
-    spaces::{CreateSpace, Created, SubmitTask},
+    spaces::{CreateSpace, Created, SubmitTask, Submitted},
 };
 use eventlog::{
     Sensitive, TraceId,
@@ -14,7 +14,7 @@ use eventlog::{
         environment::Environment,
         space::{Owner, OwnerKind},
     },
-    id::{SpaceId, WorkspaceId},
+    id::{SpaceId, TaskId, WorkspaceId},
 };
 use parking_lot::Mutex;
 use serde_json::json;
@@ -25,6 +25,9 @@ use crate::{
     log::SimLog,
     plan::Asked,
 };
+
+/// So often is tried in peace what meets a busy server; an actor that is in the way sleeps long before.
+const PATIENCE: usize = 20;
 
 /// Where a client asks.
 #[derive(Clone)]
@@ -133,8 +136,31 @@ impl Desk {
         }
     }
 
+    async fn try_submit(&self, (space, request): RequestName, script: &str) -> Result<Submitted, Rejection> {
+        let submit = SubmitTask {
+            workspace: workspace(),
+            space,
+            request_id: format!("r-{request}").parse().expect("it is a good id"),
+            capability: "navigate".parse().expect("it is a good name"),
+            args: Sensitive::new(json!({ "url": format!("http://scripted.invalid/?{script}") })),
+            timeout: Duration::from_secs(60),
+        };
+        self.spaces.submit(&self.context(), submit).await
+    }
+
+    /// The task that a submit is answered with, where only few actors may be awake.
+    pub(crate) async fn submit_in_peace(&self, name: RequestName, script: &str) -> Result<TaskId, Rejection> {
+        for _ in 0..PATIENCE {
+            match self.try_submit(name, script).await {
+                Err(Rejection::Overloaded) => tokio::time::sleep(Duration::from_secs(2)).await,
+                answer => return answer.map(|submitted| submitted.task.task),
+            }
+        }
+        Err(Rejection::Overloaded)
+    }
+
     pub(crate) async fn submit(&self, name: RequestName, script: String) {
-        let (space, request) = name;
+        let (space, _) = name;
         {
             let mut ledger = self.ledger.lock();
             if !ledger.submits.contains_key(&name) {
@@ -144,15 +170,7 @@ impl Desk {
             submit.scripts.insert(script.clone());
             submit.open = true;
         }
-        let submit = SubmitTask {
-            workspace: workspace(),
-            space,
-            request_id: format!("r-{request}").parse().expect("it is a good id"),
-            capability: "navigate".parse().expect("it is a good name"),
-            args: Sensitive::new(json!({ "url": format!("http://scripted.invalid/?{script}") })),
-            timeout: Duration::from_secs(60),
-        };
-        let answer = self.spaces.submit(&self.context(), submit).await;
+        let answer = self.try_submit(name, &script).await;
         let head = self.log.head();
         let submitted = match answer {
             Ok(submitted) => submitted,

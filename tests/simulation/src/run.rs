@@ -298,6 +298,7 @@ impl Run {
             self.outside.ledger.lock().creates.values().filter_map(|create| create.space).collect();
         self.monitor.check_quiet(&asked)?;
         self.check_answers()?;
+        self.check_repeats()?;
         let life = self.life.as_ref().ok_or("there is no server")?;
         life.drain().map_err(|Died| "it died in peace".to_owned())?;
         self.check()?;
@@ -358,6 +359,27 @@ impl Run {
             let told = self.monitor.open_spaces().into_iter().find(|(id, _)| *id == space);
             if told.is_some_and(|(_, revision)| revision != summary.revision.0) {
                 return Err(format!("I9: {space} is told at {}, and is elsewhere", summary.revision));
+            }
+        }
+        Ok(())
+    }
+
+    /// I7: whoever repeats a submit hears of the task that it made.
+    fn check_repeats(&mut self) -> Result<(), String> {
+        let life = self.life.as_ref().ok_or("there is no server")?;
+        let submits: Vec<_> = {
+            let ledger = self.outside.ledger.lock();
+            ledger
+                .submits
+                .iter()
+                .filter_map(|(name, submit)| Some((*name, submit.accepted.clone()?)))
+                .collect()
+        };
+        for (name, (script, made)) in submits {
+            let told = life.wait_for(life.desk().submit_in_peace(name, &script));
+            match told.map_err(|Died| "it died in peace".to_owned())? {
+                Ok(task) if task == made => {}
+                told => return Err(format!("I7: {name:?} made {made}, and its repeat hears {told:?}")),
             }
         }
         Ok(())
