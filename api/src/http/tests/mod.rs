@@ -6,6 +6,7 @@ mod audit;
 mod connections;
 mod envelope;
 mod events;
+mod identity;
 mod tasks;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
