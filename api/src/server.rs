@@ -26,7 +26,7 @@ use eventlog::{
     segment::{OpenError, SegmentLog, Verified, verify},
 };
 use metrics_exporter_prometheus::PrometheusHandle;
-use projections::{Projector, Store, StoreError};
+use projections::{Place, Projector, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -36,7 +36,7 @@ use crate::{
     checkpoints::{self, CheckpointStore},
     config::Config,
     http::{self, AppState},
-    offline::{log_folder, open_log, views_file},
+    offline::{log_folder, open_log},
 };
 
 /// The first operator's token, in the data folder, 0600.
@@ -96,7 +96,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// The views can not be opened.
-    #[error("the views can not be opened")]
+    #[error("the views can not be opened (file views.sqlite of the data folder, or what views_url names)")]
     Views(#[source] StoreError),
     /// The views can not be fed.
     #[error("the views can not be brought up to date; `browserspace rebuild` makes them anew from the log")]
@@ -143,7 +143,7 @@ pub async fn start(config: Config, metrics: PrometheusHandle) -> Result<Server, 
         return Err(StartError::NamedBrowser(named.to_owned()));
     }
     let data_dir = prepare_folder(&config.data_dir)?;
-    let store = open_views(&views_file(&data_dir)).await?;
+    let store = open_views(&config.views()).await?;
     let log = Arc::new(open(&config, store.reached()).await?);
     let port = |source| StartError::Port { address: config.listen, source };
     let listener = TcpListener::bind(config.listen).await.map_err(port)?;
@@ -304,12 +304,12 @@ async fn open(config: &Config, seen: Position) -> Result<SegmentLog, StartError>
 }
 
 /// Opens the views. Damaged ones, or those of another version, are made anew: the log holds all that was in them.
-async fn open_views(path: &Path) -> Result<Store, StartError> {
-    match Store::open(path).await {
+async fn open_views(place: &Place) -> Result<Store, StartError> {
+    match Store::open(place).await {
         Err(error) if error.is_cured_by_rebuild() => {
             warn!(%error, "The views can not be used; they are folded anew from the log.");
-            Store::remove(path).map_err(StartError::Views)?;
-            Store::open(path).await.map_err(StartError::Views)
+            Store::remove(place).await.map_err(StartError::Views)?;
+            Store::open(place).await.map_err(StartError::Views)
         }
         opened => opened.map_err(StartError::Views),
     }

@@ -325,7 +325,7 @@ impl Projector {
 
     async fn commit(&self, batch: &[RecordedEvent], last: Position) -> Result<(), ProjectorError> {
         let batch = self.foldable(batch);
-        let mut transaction = self.store.writer().begin().await?;
+        let mut transaction = self.store.begin().await?;
         for Fed { projection, checkpoint } in &self.fed {
             // One that was built anew may be behind the others.
             let news = &batch[batch.partition_point(|event| event.position <= *checkpoint)..];
@@ -351,7 +351,7 @@ impl Projector {
 
     async fn reload(&mut self) -> Result<(), ProjectorError> {
         let head = *self.log.durable_head().borrow();
-        let mut transaction = self.store.writer().begin().await?;
+        let mut transaction = self.store.begin().await?;
         for fed in &mut self.fed {
             fed.checkpoint = checkpoint::load(fed.projection.as_ref(), &mut transaction).await?;
             if fed.checkpoint > head {
