@@ -63,7 +63,7 @@ fn queries(page: &str) -> Vec<&str> {
 #[tokio::test]
 async fn every_query_of_the_page_on_auditing_finds_something_and_the_same_in_both() {
     let queries = queries(include_str!("../../../docs/auditing.md"));
-    assert!(queries.len() >= 8, "{}", queries.len());
+    assert!(queries.len() >= 12, "{}", queries.len());
     let mut found = Vec::new();
     for on in ENGINES {
         let (world, views) = given(on, told_history()).await;
