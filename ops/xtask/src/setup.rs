@@ -1,6 +1,6 @@
 //! Installs what is missing, and nothing that is there.
 //!
-//! Chromium comes from the system's packages; the tools go into `target/tools`, so that nothing of the machine changes.
+//! Chromium and PostgreSQL come from the system's packages; the tools go into `target/tools`, so that nothing of the machine changes.
 
 use std::path::{Path, PathBuf};
 
@@ -31,6 +31,7 @@ const CHROMIUMS: [&str; 5] = [
 /// Everything that any command needs.
 pub(crate) fn everything() -> Result<()> {
     chromium()?;
+    postgres()?;
     nextest()?;
     deny().map(drop)
 }
@@ -59,6 +60,29 @@ pub(crate) fn chromium() -> Result<()> {
         ["-qy", "install", "--no-install-recommends", "chromium", "chromium-sandbox", "fonts-liberation"];
     run::run_with("apt-get", &install, &quiet)?;
     installed_chromium().map(drop).context("apt-get succeeded, and yet there is no Chromium")
+}
+
+/// A PostgreSQL: its programs only. Tests make clusters of their own; none of the machine's is made or touched.
+pub(crate) fn postgres() -> Result<()> {
+    if let Some(found) = own_postgres::programs() {
+        eprintln!("postgresql: {}", found.display());
+        return Ok(());
+    }
+    if !Path::new("/usr/bin/apt-get").exists() || run::output("id", &["-u"]).as_deref() != Some("0") {
+        bail!(
+            "no PostgreSQL found: install it (Debian: `sudo apt-get install postgresql`), then this command again"
+        );
+    }
+    let quiet = [("DEBIAN_FRONTEND", "noninteractive")];
+    run::run_with("apt-get", &["-q", "update"], &quiet)?;
+    let install = ["-qy", "install", "--no-install-recommends"];
+    // The package would make a cluster and start it, unless it is told not to, in between.
+    run::run_with("apt-get", &[&install[..], &["postgresql-common"]].concat(), &quiet)?;
+    let settings = "/etc/postgresql-common/createcluster.conf";
+    let text = std::fs::read_to_string(settings).unwrap_or_default();
+    std::fs::write(settings, format!("{text}\ncreate_main_cluster = false\n")).context(settings)?;
+    run::run_with("apt-get", &[&install[..], &["postgresql"]].concat(), &quiet)?;
+    own_postgres::programs().map(drop).context("apt-get succeeded, and yet there is no PostgreSQL")
 }
 
 fn installed_chromium() -> Option<PathBuf> {
