@@ -75,7 +75,8 @@ impl Place {
             return Err(InvalidPlace::Scheme);
         }
         let parameter = |name: &str| url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value);
-        let schema = parameter(SCHEMA_PARAMETER).map_or_else(|| SCHEMA.to_owned(), |name| name.into_owned());
+        let schema =
+            parameter(SCHEMA_PARAMETER).map_or_else(|| SCHEMA.to_owned(), std::borrow::Cow::into_owned);
         let is_name = schema.len() <= SCHEMA_BYTES_MAX
             && schema.starts_with(|first: char| first.is_ascii_lowercase())
             && schema.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
