@@ -34,7 +34,7 @@ pub(crate) struct Identity {
     pub(crate) expires_at: Option<String>,
     /// What its role may do. Whether a certain Space or instance lets it is told where it is tried.
     #[schema(inline)]
-    pub(crate) may: Vec<Act>,
+    pub(crate) may: Vec<Right>,
 }
 
 /// Declares the acts, each with the check that its routes make.
@@ -43,9 +43,9 @@ macro_rules! acts {
         /// Something that a role may do or not.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
         #[serde(rename_all = "snake_case")]
-        pub(crate) enum Act { $($(#[$doc])* $act,)* }
+        pub(crate) enum Right { $($(#[$doc])* $act,)* }
 
-        impl Act {
+        impl Right {
             /// All that these checks let through.
             fn all_of(asked: &Asked) -> Vec<Self> {
                 let acts = [$((Self::$act, $(asked.$check().is_ok())&&+),)*];
@@ -100,7 +100,7 @@ pub(crate) async fn get(
         all_workspaces: asked.caller.scope == Scope::All,
         workspaces: workspaces.into_iter().take(WORKSPACES_MAX).collect(),
         expires_at: row.and_then(|row| row.expires_at).map(Timestamp::to_rfc3339),
-        may: Act::all_of(&asked),
+        may: Right::all_of(&asked),
     }))
 }
 
