@@ -2,7 +2,10 @@
 //!
 //! Chromium and PostgreSQL come from the system's packages; the tools go into `target/tools`, so that nothing of the machine changes.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 
@@ -27,6 +30,9 @@ const CHROMIUMS: [&str; 5] = [
     "/usr/bin/chromium",
     "/usr/bin/google-chrome",
 ];
+
+/// Debian's settings for clusters that it makes; each file in here counts.
+const CLUSTER_SETTINGS: &str = "/etc/postgresql-common/createcluster.d";
 
 /// Everything that any command needs.
 pub(crate) fn everything() -> Result<()> {
@@ -75,13 +81,16 @@ pub(crate) fn postgres() -> Result<()> {
     }
     let quiet = [("DEBIAN_FRONTEND", "noninteractive")];
     run::run_with("apt-get", &["-q", "update"], &quiet)?;
-    let install = ["-qy", "install", "--no-install-recommends"];
-    // The package would make a cluster and start it, unless it is told not to, in between.
-    run::run_with("apt-get", &[&install[..], &["postgresql-common"]].concat(), &quiet)?;
-    let settings = "/etc/postgresql-common/createcluster.conf";
-    let text = std::fs::read_to_string(settings).unwrap_or_default();
-    std::fs::write(settings, format!("{text}\ncreate_main_cluster = false\n")).context(settings)?;
-    run::run_with("apt-get", &[&install[..], &["postgresql"]].concat(), &quiet)?;
+    // The package would make a cluster and start it, unless a setting that lies there before it says no. That is read by
+    // the package's own settings, which are left out where somebody has removed them, unless it is told not to.
+    fs::create_dir_all(CLUSTER_SETTINGS).context(CLUSTER_SETTINGS)?;
+    let setting = Path::new(CLUSTER_SETTINGS).join("browserspace-setup.conf");
+    fs::write(&setting, "create_main_cluster = false\n").with_context(|| setting.display().to_string())?;
+    let install = ["-qy", "install", "--no-install-recommends", "postgresql"];
+    let whole = [quiet[0], ("UCF_FORCE_CONFFMISS", "1")];
+    let installed = run::run_with("apt-get", &install, &whole);
+    fs::remove_file(&setting).with_context(|| setting.display().to_string())?;
+    installed?;
     own_postgres::programs().map(drop).context("apt-get succeeded, and yet there is no PostgreSQL")
 }
 
