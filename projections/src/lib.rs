@@ -14,6 +14,7 @@
 //! | [`space_list`], [`task_history`], [`instance_health`], [`workspace_access`], [`audit_trail`] | the folds, one file each |
 //! | [`views`], [`cursor`] | what the routes read |
 //! | [`store`], [`checkpoint`], `table`, `statement` | what is kept, and how it is written and read |
+//! | [`origin`] | which log the views are of |
 //! | `database` | where it is kept: SQLite or PostgreSQL, and all in which they differ |
 //! | [`mod@rebuild`] | from position 0, and telling two builds apart |
 //!
@@ -24,6 +25,7 @@ pub mod checkpoint;
 pub mod cursor;
 mod database;
 pub mod instance_health;
+pub mod origin;
 pub mod projection;
 pub mod projector;
 pub mod rebuild;
@@ -43,6 +45,7 @@ pub use self::{
     audit_trail::AuditRow,
     database::{InvalidPlace, Place},
     instance_health::{Health, InstanceRow},
+    origin::AnotherLog,
     projector::{Condition, Progress, Projector, ProjectorError},
     rebuild::rebuild,
     space_list::{SpaceRow, SpaceStatus},

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::{
     checkpoint,
     database::{Database, Place, Transaction},
-    projection,
+    origin, projection,
     projector::Progress,
     statement::Statement,
     views::Views,
@@ -123,7 +123,7 @@ impl Store {
         self.progress.subscribe()
     }
 
-    /// Empties every view and puts every checkpoint to 0, in one transaction. No projector may be running.
+    /// Empties every view, puts every checkpoint to 0, and lets the views be of any log, in one transaction. No projector may be running.
     ///
     /// # Errors
     /// [`StoreError::Database`]: nothing was emptied.
@@ -132,6 +132,7 @@ impl Store {
         for projection in projection::all() {
             checkpoint::reset(projection.as_ref(), &mut transaction).await?;
         }
+        origin::forget(&mut transaction).await?;
         transaction.commit().await?;
         self.progress.send_replace(Progress::at(Position::ZERO));
         Ok(())

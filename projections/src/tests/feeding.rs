@@ -176,6 +176,34 @@ async fn views_that_are_ahead_of_their_log_are_refused(on: Engine) {
     ));
 }
 
+async fn views_of_another_log_are_refused_unchanged_however_long_that_is_and_taken_over_by_a_rebuild(
+    on: Engine,
+) {
+    let (world, _) = given(on, [opened(1)]).await;
+    let mut longer = World::new(on).await;
+    longer.happen([opened(2), queued(2, 2), opened(3)]).await;
+    let before = world.dump().await;
+    let refused = Projector::open(world.store.clone(), longer.log.clone()).await.err();
+    assert!(matches!(refused, Some(ProjectorError::AnotherLog(_))), "{refused:?}");
+    assert_eq!(world.dump().await, before);
+    rebuild(&world.store, longer.log.clone()).await.expect("it is asked for");
+    longer.catch_up().await.expect("the facts fit");
+    assert_eq!(world.dump().await, longer.dump().await);
+    let refused = Projector::open(longer.store.clone(), world.log.clone()).await.err();
+    assert!(matches!(refused, Some(ProjectorError::AnotherLog(_))), "{refused:?}");
+}
+
+async fn a_log_that_was_empty_when_its_views_were_opened_is_known_by_its_first_event(on: Engine) {
+    let mut world = World::new(on).await;
+    let mut projector = world.projector().await;
+    world.happen([opened(1)]).await;
+    projector.catch_up().await.expect("the facts fit");
+    let mut other = World::new(on).await;
+    other.happen([opened(2), opened(3)]).await;
+    let refused = Projector::open(world.store.clone(), other.log.clone()).await.err();
+    assert!(matches!(refused, Some(ProjectorError::AnotherLog(_))), "{refused:?}");
+}
+
 async fn a_refused_write_is_tried_again_until_it_is_done(on: Engine) {
     let mut world = World::new(on).await;
     let last = world.happen(long_history(2)).await;
@@ -271,6 +299,8 @@ on_both! {
     an_event_that_does_not_fit_stops_the_projector_loudly_with_its_position,
     a_gap_in_the_log_is_never_skipped,
     views_that_are_ahead_of_their_log_are_refused,
+    views_of_another_log_are_refused_unchanged_however_long_that_is_and_taken_over_by_a_rebuild,
+    a_log_that_was_empty_when_its_views_were_opened_is_known_by_its_first_event,
     a_refused_write_is_tried_again_until_it_is_done,
     a_reader_sees_what_it_has_written,
     a_projection_of_another_version_is_built_anew_and_the_others_go_on,
