@@ -13,7 +13,7 @@ use eventlog::{
 use url::Url;
 
 use crate::{
-    projection::{ApplyError, Connection, Misfit, Projection},
+    projection::{ApplyError, Misfit, Projection, Transaction},
     table::{Folded, Row, fold_all, row},
 };
 
@@ -296,7 +296,7 @@ impl Projection for AuditTrail {
         &[AuditRow::TABLE]
     }
 
-    async fn apply(&self, events: &[RecordedEvent], connection: &mut Connection) -> Result<(), ApplyError> {
-        fold_all::<AuditRow>(events, connection).await
+    async fn apply(&self, events: &[RecordedEvent], transaction: &mut Transaction) -> Result<(), ApplyError> {
+        fold_all::<AuditRow>(events, transaction).await
     }
 }

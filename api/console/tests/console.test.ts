@@ -322,13 +322,22 @@ test("an agent sees its own Spaces and no log; what belongs to others does not e
   await tab.page.getByRole("alert").getByText(/forbidden|space_not_found/).waitFor();
 });
 
-test("an auditor reads everything, and a change is refused for what it is", async () => {
+test("an auditor reads everything, and is offered nothing that would be refused", async () => {
   const auditor = await server.token("auditor", "auditor-1");
   const space = await server.space(chromium);
   await tab.signIn(auditor, `#/w/default/spaces/${space}`);
-  await tab.page.getByRole("button", { name: "Close the Space" }).click();
-  await tab.page.getByRole("dialog").getByRole("button", { name: "Close the Space" }).click();
-  await tab.page.getByRole("dialog").getByText("forbidden").waitFor();
+  await tab.page.getByText("No task is queued or running.").waitFor();
+  const offered = async (): Promise<string[]> => tab.page.locator("main button, main a.button").allInnerTexts();
+  const changes = /close|cancel|submit|open|register|retire|grant|revoke|issue/i;
+  expect((await offered()).filter((text) => changes.test(text))).toEqual([]);
+  await tab.page.getByRole("link", { name: "Replay" }).waitFor();
+  for (const [screen, shows] of [["spaces", "agent"], ["instances", "Health"], ["bindings", "Bindings"], ["tokens", "auditor-1"]] as const) {
+    await tab.go(`#/w/default/${screen}`);
+    await tab.page.locator("main").getByText(shows).first().waitFor();
+    expect((await offered()).filter((text) => changes.test(text)), screen).toEqual([]);
+  }
+  await tab.go("#/w/default/spaces/new");
+  await tab.page.getByText("There is no such screen.").waitFor();
   expect(await closed(space)).toBe(false);
 });
 

@@ -21,6 +21,7 @@ mod events;
 pub(crate) mod evidence;
 mod exchange;
 mod gate;
+pub(crate) mod identity;
 mod instances;
 mod log;
 mod prefer;
@@ -164,6 +165,7 @@ fn routes(app: App) -> Router {
         .nest("/workspaces/{workspace_id}", workspace)
         .route("/browser-instances", get(instances::list).post(instances::register))
         .route("/browser-instances/{instance_id}/retire", post(instances::retire))
+        .route("/identity", get(identity::get))
         .route("/capabilities", get(server::capabilities))
         .route("/log", get(log::events))
         .route("/log/verify", post(evidence::verify))

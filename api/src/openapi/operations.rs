@@ -361,6 +361,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
         )
     },
     Operation {
+        description: "Whoever shows the token. What is named here is what a request of this token is not refused as \
+                      `forbidden` for its role; whose a Space is, is told where it is tried.",
+        ..get("/api/v1/identity", "Access", "get_identity", Reply::One("Identity"), "Who am I?")
+    },
+    Operation {
         parameters: &[],
         ..get(
             "/api/v1/capabilities",

@@ -76,7 +76,9 @@ fn check_steps(steps: &mut Steps) -> Result<()> {
 }
 
 fn test_steps(steps: &mut Steps, options: &TestOptions) -> Result<()> {
-    steps.step("setup", || setup::chromium().and_then(|()| setup::nextest()))?;
+    steps.step("setup", || {
+        setup::chromium().and_then(|()| setup::postgres()).and_then(|()| setup::nextest())
+    })?;
     if options.filter.is_none() {
         check_steps(steps)?;
         steps.skip(ADVISORIES, ADVISORIES_SKIPPED);
@@ -97,7 +99,12 @@ fn test_steps(steps: &mut Steps, options: &TestOptions) -> Result<()> {
     }
     let mut args = vec!["nextest", "run", "--locked", "--workspace", "--all-targets"];
     args.extend(options.filter.as_deref());
-    steps.step("tests", || run_with("cargo", &args, &[("RUST_BACKTRACE", "1")]))?;
+    steps.step("tests", || {
+        // One for the whole run, gone at its end; a test alone makes its own.
+        let cluster = own_postgres::Cluster::start()?;
+        let shared = (own_postgres::SHARED, &*cluster.url());
+        run_with("cargo", &args, &[("RUST_BACKTRACE", "1"), shared])
+    })?;
     if with_console {
         steps.step("console: tests in a browser", console::test_in_browser)?;
     }

@@ -40,7 +40,7 @@ enum Command {
     Console,
     /// Writes the generated files again: docs/openapi.json, docs/errors.md, new golden events and the console's types.
     Generate,
-    /// Installs what is missing: Chromium, cargo-nextest, cargo-deny.
+    /// Installs what is missing: Chromium, PostgreSQL, cargo-nextest, cargo-deny.
     Setup,
 }
 

@@ -1,7 +1,7 @@
 // The calls of the console. The token stands in the Authorization header, and nowhere else.
 import { Problem } from "./problem";
 import type {
-  Artifact, Binding, Capability, CreateSpace, GrantBinding, Instance, IssueToken, NewToken, Page, RecordedEvent,
+  Artifact, Binding, Capability, CreateSpace, GrantBinding, Identity, Instance, IssueToken, NewToken, Page, RecordedEvent,
   RegisterInstance, Space, SpaceStatus, SubmitTask, Task, Token,
 } from "./types";
 
@@ -86,6 +86,11 @@ export class Client {
 
   async revokeToken(workspace: string, token: string): Promise<Token> {
     return this.#data(`${inWorkspace(workspace)}/tokens/${encodeURIComponent(token)}/revoke`, { method: "POST" });
+  }
+
+  /** Whose token this is. */
+  async identity(): Promise<Identity> {
+    return this.#data("/identity");
   }
 
   async listCapabilities(): Promise<Capability[]> {

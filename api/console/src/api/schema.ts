@@ -352,6 +352,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/identity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who am I?
+         * @description Whoever shows the token. What is named here is what a request of this token is not refused as `forbidden` for its role; whose a Space is, is told where it is tried.
+         */
+        get: operations["get_identity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/capabilities": {
         parameters: {
             query?: never;
@@ -748,6 +768,29 @@ export interface components {
             stream?: string | null;
             /** @description The same in words. */
             message: string;
+        };
+        /** @description Who asks, and what its role lets it do. */
+        Identity: {
+            /** @example tok_01jdz4b8c9e2tq5w7y3n6h0m1k */
+            token_id: string;
+            /**
+             * @description What a token's bearer may do.
+             * @enum {string}
+             */
+            role: "runtime_agent" | "operator" | "auditor";
+            /** @description Who it is, in events and in the audit trail. */
+            owner_id: string;
+            /** @description Whether it may enter every Workspace, also those that are not there yet. */
+            all_workspaces: boolean;
+            /** @description Those that it may enter, by name; at most 1000. */
+            workspaces: string[];
+            /**
+             * Format: date-time
+             * @description When its token ends by itself.
+             */
+            expires_at?: string | null;
+            /** @description What its role may do. Whether a certain Space or instance lets it is told where it is tried. */
+            may: ("open_spaces" | "act_on_spaces" | "read_all_spaces" | "read_log" | "audit" | "manage_instances" | "manage_bindings" | "list_tokens" | "manage_tokens" | "manage_server")[];
         };
         /** @description What the index came to. */
         IndexReport: {
@@ -3544,6 +3587,89 @@ export interface operations {
             };
             /** @description Codes: outcome_unknown. */
             504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    get_identity: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Wait (at most 2 s) until this position is known, else 503. */
+                "x-min-position"?: components["parameters"]["x-min-position"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    traceparent: components["headers"]["traceparent"];
+                    "x-log-position": components["headers"]["x-log-position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Identity"];
+                    };
+                };
+            };
+            /** @description Codes: unauthenticated. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: forbidden. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: invalid_request. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: rate_limited. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: internal. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: overloaded. */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
