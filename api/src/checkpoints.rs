@@ -22,7 +22,7 @@ pub use self::{
     keeper::{CheckpointsError, Handle, Keeper, Made, Running, start},
     store::{
         CheckpointStore, FOLDER, KeptCheckpoint, keep_up_to, known, put_aside_beyond, put_aside_foreign,
-        read_key, read_notes,
+        read_kept_notes, read_key, read_notes,
     },
 };
 

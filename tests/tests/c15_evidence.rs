@@ -94,6 +94,19 @@ async fn c15_a_checkpoint_on_demand_is_kept_and_carried_and_the_log_is_held_agai
     assert_eq!(verify(&other, &[]).0, 0);
     let (code, report) = verify(&other, &against);
     assert_eq!((code, &report["findings"][0]["kind"]), (3, &json!("cut_tail")), "{report}");
+    // A file that was named and holds no checkpoint, or not only those, proves nothing.
+    let whole = fs::read_to_string(carried).expect("it reads");
+    for (name, text) in [
+        ("empty", String::new()),
+        ("garbage", "nothing\n".repeat(9)),
+        ("more", format!("{whole}\nx\ny 5\n")),
+        ("unsigned", whole.replace('\u{2014}', "-")),
+    ] {
+        let file = elsewhere.path().join(name);
+        fs::write(&file, text).expect("it is written");
+        let against = ["--checkpoints", file.to_str().expect("plain"), "--key", key];
+        assert_eq!(verify(server.data_dir(), &against).0, 1, "{name}");
+    }
     // Another key signs nothing here.
     fs::write(key, "browserspace-0011223344556677+a8f6e6e7+AepKbGPinFIKvvVQexMuxfmVR3auvr57kkIe6mkURtIs")
         .expect("it is written");

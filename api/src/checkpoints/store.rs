@@ -161,6 +161,23 @@ pub fn read_notes(path: &Path, key: &PublicKey) -> Result<Vec<KeptCheckpoint>> {
     read.collect()
 }
 
+/// Reads a file of checkpoints that somebody named, to hold a log against it: it must hold some, and nothing else.
+///
+/// # Errors
+/// As [`read_notes`]; there is none in it, or its end is none: a copy that was cut or changed proves less than it seems to.
+pub fn read_kept_notes(path: &Path, key: &PublicKey) -> Result<Vec<KeptCheckpoint>> {
+    let (read, text) = (read_notes(path, key)?, text_of(path)?);
+    let Some(last) = read.last() else { bail!("{} holds no checkpoint", path.display()) };
+    if !text.trim_end().ends_with(last.note.trim_end()) {
+        bail!(
+            "{}: what follows {} is no checkpoint: the file was cut or changed",
+            path.display(),
+            last.source.split(" of ").next().unwrap_or(&last.source)
+        );
+    }
+    Ok(read)
+}
+
 /// Puts the file of checkpoints aside if one of them speaks of more than `head` events; answers where it lies then.
 ///
 /// # Errors

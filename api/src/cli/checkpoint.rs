@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::{block_on, client::Client, output, print};
 use crate::{
-    checkpoints::{CheckpointStore, Keeper, KeptCheckpoint, Made, read_key, read_notes},
+    checkpoints::{CheckpointStore, Keeper, KeptCheckpoint, Made, read_kept_notes, read_key},
     config::{Config, FolderFlags},
     http::wire::event::EventBody,
     offline,
@@ -149,7 +149,7 @@ pub(super) fn key_and_checkpoints(
         None => store.public_key().context("the key of the log must be named with --key")?,
     };
     let kept = match checkpoints {
-        Some(path) => read_notes(path, &key)?,
+        Some(path) => read_kept_notes(path, &key)?,
         None => store.read(&key)?,
     };
     Ok((key, kept))
