@@ -101,6 +101,18 @@ pub enum StartError {
     /// The views can not be fed.
     #[error("the views can not be brought up to date; `browserspace rebuild` makes them anew from the log")]
     Projector(#[source] projections::ProjectorError),
+    /// The views are another server's, or the log was exchanged.
+    #[error(
+        "the views are of another data folder's log: name a place of this server's own in views_url (`schema=` names \
+         the schema), or, if no other server uses these, run `browserspace rebuild`, which makes them anew from this log"
+    )]
+    OthersViews(#[source] projections::AnotherLog),
+    /// The log ends before what the views have seen: it lost its end, or they are another server's.
+    #[error(
+        "the views have seen more than the log holds: delete nothing, and run `browserspace doctor`; if views_url names \
+         what another data folder uses, name a schema of this server's own there"
+    )]
+    Behind(#[source] OpenError),
     /// The actors did not recover.
     #[error("the Spaces can not be recovered from the log")]
     Actors(#[from] actors::StartError),
@@ -150,7 +162,10 @@ pub async fn start(config: Config, metrics: PrometheusHandle) -> Result<Server, 
     let address = listener.local_addr().map_err(port)?;
     let shared: Arc<dyn EventLog> = Arc::<SegmentLog>::clone(&log);
     let projector =
-        Projector::open(store.clone(), Arc::clone(&shared)).await.map_err(StartError::Projector)?;
+        Projector::open(store.clone(), Arc::clone(&shared)).await.map_err(|error| match error {
+            projections::ProjectorError::AnotherLog(another) => StartError::OthersViews(another),
+            error => StartError::Projector(error),
+        })?;
     let projector_stopping = CancellationToken::new();
     let projector = tokio::spawn(projector.run(projector_stopping.clone()));
     if let Err(problem) = habitable(&data_dir) {
@@ -297,6 +312,7 @@ async fn open(config: &Config, seen: Position) -> Result<SegmentLog, StartError>
     let config = config.clone();
     let opening = tokio::task::spawn_blocking(move || match open_log(&config, seen) {
         Err(OpenError::Locked(_)) => Err(StartError::Locked(config.data_dir)),
+        Err(error @ OpenError::Behind { .. }) => Err(StartError::Behind(error)),
         Err(error) => Err(StartError::Log(error)),
         Ok(log) => Ok(log),
     });
