@@ -20,7 +20,7 @@ use crate::{
     environment::InEnvironment,
     instance,
     runtime::{Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError},
-    space::{self, RuntimeStatus},
+    space::{self, RuntimeStatus, StartFault},
     supervisor::{Live, Reports, Standing, Supervisor},
     world::{Origin, Patience, World},
 };
@@ -49,9 +49,7 @@ impl RuntimeFactory for Factories {
     async fn start(&self, spec: RuntimeSpec) -> Result<Arc<dyn Runtime>, RuntimeStartError> {
         match self.0.get(&spec.kind) {
             Some(factory) => factory.start(spec).await,
-            None => Err(RuntimeStartError::Unusable(eventlog::Redacted::own(
-                "this server does not drive instances of this kind",
-            ))),
+            None => Err(StartFault::KindNotDriven.into()),
         }
     }
 
@@ -135,10 +133,10 @@ impl Fleet {
             None => RuntimeStatus::Stopped,
             Some(Standing::Starting) => RuntimeStatus::Starting,
             Some(Standing::Ready(live)) => RuntimeStatus::Ready(live.generation),
-            Some(Standing::Unavailable(probe_at)) => {
+            Some(Standing::Unavailable { probe_at, fault }) => {
                 let left = probe_at.saturating_duration_since(tokio::time::Instant::now());
                 let retry_after_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1);
-                RuntimeStatus::Unavailable { retry_after_ms }
+                RuntimeStatus::Unavailable { retry_after_ms, fault }
             }
         }
     }
@@ -244,10 +242,10 @@ impl Reports for HeldReports {
         self.record(instance::Command::NoteLost { generation, reason }).await;
     }
 
-    async fn circuit_opened(&self, losses: u32, retry_after: Duration) {
+    async fn circuit_opened(&self, losses: u32, retry_after: Duration, fault: StartFault) {
         let retry_after_ms = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
         self.record(instance::Command::OpenCircuit { losses, retry_after_ms }).await;
-        self.tell(space::Command::RuntimeUnavailable).await;
+        self.tell(space::Command::RuntimeUnavailable(fault)).await;
     }
 
     async fn noticed(&self, notice: space::Notice) {

@@ -5,6 +5,8 @@ use eventlog::{
     id::{CapabilityName, OwnerId, TaskId},
 };
 
+use crate::space::StartFault;
+
 /// Why somebody may not do something: what they lack.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denial {
@@ -114,12 +116,14 @@ pub enum Rejection {
     #[error("this kind of browser instance has no live view")]
     NoScreencast,
     /// The runtime can't take tasks: browser missing, circuit open.
-    #[error("the browser is not ready")]
+    #[error("{}", .fault.map_or("the browser is not ready", StartFault::message))]
     RuntimeNotReady {
         /// The task that records the refusal, where one was asked for.
         task: Option<TaskId>,
-        /// After how long a retry is sensible.
+        /// After how long it is tried again.
         retry_after_ms: u64,
+        /// Why it could not be started, where that was tried.
+        fault: Option<StartFault>,
     },
     /// A mailbox or a bound is full; nothing was done.
     #[error("the server is overloaded")]

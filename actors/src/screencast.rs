@@ -24,7 +24,7 @@ pub(crate) fn follow(
 ) -> Result<BoxStream<'static, ScreencastFrame>, Rejection> {
     let frames = match &*standing.borrow() {
         Standing::Ready(live) => Some(frames_of(live).ok_or(Rejection::NoScreencast)?),
-        Standing::Starting | Standing::Unavailable(_) => None,
+        Standing::Starting | Standing::Unavailable { .. } => None,
     };
     let watched = Watched { standing, frames };
     Ok(stream::unfold(watched, |mut watched| async { watched.next().await.map(|frame| (frame, watched)) })
@@ -70,7 +70,7 @@ impl Watched {
     fn look(&mut self) {
         self.frames = match &*self.standing.borrow_and_update() {
             Standing::Ready(live) => frames_of(live),
-            Standing::Starting | Standing::Unavailable(_) => None,
+            Standing::Starting | Standing::Unavailable { .. } => None,
         };
     }
 }

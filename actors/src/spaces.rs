@@ -360,7 +360,7 @@ impl Spaces {
     /// Space holds no browser now.
     pub fn screencast(&self, space: SpaceId) -> Result<BoxStream<'static, ScreencastFrame>, Rejection> {
         let standing = self.world.fleet.watch(space);
-        let none = Rejection::RuntimeNotReady { task: None, retry_after_ms: NOT_HELD_RETRY_MS };
+        let none = Rejection::RuntimeNotReady { task: None, retry_after_ms: NOT_HELD_RETRY_MS, fault: None };
         screencast::follow(standing.ok_or(none)?)
     }
 

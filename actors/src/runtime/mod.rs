@@ -35,7 +35,7 @@ use futures::{
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub use crate::space::Notice;
+pub use crate::space::{Notice, StartFault};
 
 /// What to start.
 #[derive(Debug, Clone)]
@@ -129,13 +129,18 @@ pub trait Runtime: Send + Sync + 'static {
 
 /// Why a runtime did not start.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum RuntimeStartError {
-    /// Nothing that a retry would change: no browser installed, no sandbox, kind not allowed by the configuration.
-    #[error("the browser can not be started here: {0}")]
-    Unusable(Redacted<String>),
-    /// It may go better next time.
-    #[error("the browser did not start: {0}")]
-    Failed(Redacted<String>),
+#[error("{said}")]
+pub struct RuntimeStartError {
+    /// What callers are told.
+    pub fault: StartFault,
+    /// What the system said; for the log of the program alone.
+    pub said: Redacted<String>,
+}
+
+impl From<StartFault> for RuntimeStartError {
+    fn from(fault: StartFault) -> Self {
+        Self { fault, said: Redacted::own(fault.message()) }
+    }
 }
 
 /// Starts runtimes of one or more kinds.

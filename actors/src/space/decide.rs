@@ -17,6 +17,7 @@ use super::{
     NOTICES_PER_TASK_MAX, RESULT_BYTES_MAX,
     command::{Asker, Command, Facts, Notice, Report, RuntimeStatus},
     failure::{Failure, fault_code, means_runtime_is_gone},
+    start_fault::StartFault,
     state::{ActiveTask, OpenSpace, Phase, RunningTask, Space, SpaceState},
     submit::submit,
 };
@@ -113,7 +114,7 @@ fn decide_open(open: &OpenSpace, command: &Command, facts: &Facts<'_>) -> Decisi
         Command::Overdue { operation } => overdue(open, *operation),
         Command::RuntimeReady { generation } => runtime_ready(open, *generation, facts),
         Command::RuntimeLost { generation, reason } => runtime_lost(open, *generation, *reason),
-        Command::RuntimeUnavailable => runtime_unavailable(open),
+        Command::RuntimeUnavailable(fault) => runtime_unavailable(open, *fault),
         Command::Recover { executing } => recover(open, *executing),
         Command::IdleTick { last_use } => idle_tick(open, *last_use, facts),
         Command::Notice(notice) => record_notice(open, notice),
@@ -146,7 +147,7 @@ fn may_ask(command: &Command, asker: Asker<'_>) -> Result<(), Rejection> {
             | Command::Overdue { .. }
             | Command::RuntimeReady { .. }
             | Command::RuntimeLost { .. }
-            | Command::RuntimeUnavailable
+            | Command::RuntimeUnavailable(_)
             | Command::Recover { .. }
             | Command::IdleTick { .. }
             | Command::Notice(_),
@@ -335,9 +336,9 @@ fn runtime_lost(open: &OpenSpace, generation: Generation, reason: LossReason) ->
 }
 
 /// Nothing will be started for a while, so who waits hears it now. It certainly did not run.
-fn runtime_unavailable(open: &OpenSpace) -> Decision {
+fn runtime_unavailable(open: &OpenSpace, fault: StartFault) -> Decision {
     match open.active_task() {
-        Some(ActiveTask::Queued(task)) => failed(open, task.task, Failure::RuntimeNotReady),
+        Some(ActiveTask::Queued(task)) => failed(open, task.task, Failure::RuntimeNotReady(fault)),
         Some(ActiveTask::Running(_)) | None => Decision::nothing(),
     }
 }

@@ -63,7 +63,7 @@ fn check_timeout(asked: &Submit) -> Result<(), Rejection> {
 fn admit(open: &OpenSpace, asked: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let task = Some(asked.task);
     let unavailable = match facts.runtime {
-        RuntimeStatus::Unavailable { retry_after_ms } => Some(retry_after_ms),
+        RuntimeStatus::Unavailable { retry_after_ms, fault } => Some((retry_after_ms, fault)),
         RuntimeStatus::Stopped | RuntimeStatus::Starting | RuntimeStatus::Ready(_) => None,
     };
     // In error means that a restart is under way. Where the supervisor has given up, "not ready" is the truth.
@@ -77,9 +77,9 @@ fn admit(open: &OpenSpace, asked: &Submit, facts: &Facts<'_>) -> Result<Decision
             Rejection::CapabilityNotGranted { capability: asked.capability.clone(), task },
         ));
     }
-    if let Some(retry_after_ms) = unavailable {
-        let rejection = Rejection::RuntimeNotReady { task, retry_after_ms };
-        return Ok(refuse(asked, Failure::RuntimeNotReady.error(), rejection));
+    if let Some((retry_after_ms, fault)) = unavailable {
+        let rejection = Rejection::RuntimeNotReady { task, retry_after_ms, fault: Some(fault) };
+        return Ok(refuse(asked, Failure::RuntimeNotReady(fault).error(), rejection));
     }
     Ok(accept(open, asked, facts))
 }
