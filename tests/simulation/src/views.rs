@@ -6,7 +6,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use eventlog::{EventLog, Position};
-use projections::{Projector, Store};
+use projections::{Place, Projector, Store};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::log::SimLog;
@@ -14,20 +14,20 @@ use crate::log::SimLog;
 /// The views of one folder, over all lives.
 pub(crate) struct SimViews {
     runtime: Runtime,
-    file: PathBuf,
+    place: Place,
     store: Option<Store>,
 }
 
 impl SimViews {
     pub(crate) fn new(file: PathBuf) -> Self {
         let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
-        Self { runtime, file, store: None }
+        Self { runtime, place: Place::Sqlite(file), store: None }
     }
 
     /// Opens them as a new process would; how far they had come.
     pub(crate) fn open(&mut self) -> Result<Position, String> {
         self.close();
-        let store = self.runtime.block_on(Store::open(&self.file)).map_err(|error| error.to_string())?;
+        let store = self.runtime.block_on(Store::open(&self.place)).map_err(|error| error.to_string())?;
         let reached = store.reached();
         self.store = Some(store);
         Ok(reached)
