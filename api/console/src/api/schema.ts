@@ -1236,7 +1236,7 @@ export interface components {
         owner_id: string;
         /** @description Only these: `task`, or the kind of an event. */
         action: string;
-        /** @description Only what ended so: `failed`, `cancelled`, … */
+        /** @description Only what ended so: `completed`, `failed` or `cancelled` for a task, `open` for one that has not ended, `done` for everything else. */
         outcome: string;
         /** @description Only what touched this host (`host:port` where the port is not the usual one). */
         site: string;
@@ -3213,7 +3213,7 @@ export interface operations {
                 owner_id?: components["parameters"]["owner_id"];
                 /** @description Only these: `task`, or the kind of an event. */
                 action?: components["parameters"]["action"];
-                /** @description Only what ended so: `failed`, `cancelled`, … */
+                /** @description Only what ended so: `completed`, `failed` or `cancelled` for a task, `open` for one that has not ended, `done` for everything else. */
                 outcome?: components["parameters"]["outcome"];
                 /** @description Only what touched this host (`host:port` where the port is not the usual one). */
                 site?: components["parameters"]["site"];
