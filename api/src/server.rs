@@ -257,6 +257,11 @@ impl Server {
             warn!("Some requests did not end in time.");
             http.abort();
         }
+        // The views know then how far the log reached: whoever cuts it is caught by them too.
+        let head = *log.durable_head().borrow();
+        if let Err(error) = store.views().wait_for(head, PROJECTOR_STOP_TIMEOUT).await {
+            warn!(%error, "The views did not come to the end of the log; they go on at the next start.");
+        }
         self.projector_stopping.cancel();
         if tokio::time::timeout(PROJECTOR_STOP_TIMEOUT, projector).await.is_err() {
             warn!(

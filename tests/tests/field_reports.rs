@@ -303,6 +303,12 @@ async fn f09_what_fields_hide_is_in_no_row_and_nowhere_in_the_log() {
             assert!(!text.contains(secret), "{secret} is in {place}");
         }
     }
+    // While it lives, a browser keeps pages in the cache of its profile; with the Space that is gone.
+    space.close().await.expect(200);
+    let runtime = server.data_dir().join("runtime");
+    let is_folder = |entry: &std::fs::DirEntry| entry.path().is_dir();
+    let profiles = || std::fs::read_dir(&runtime).into_iter().flatten().flatten().filter(is_folder).count();
+    eventually("the profile is gone", || async { (profiles() == 0).then_some(()) }).await;
     let planted = [Planted::new("typed", TYPED), Planted::new("filled", FILLED)];
     Planted::none_in_folder(&planted, server.data_dir());
 }
