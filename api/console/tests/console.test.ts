@@ -332,9 +332,10 @@ test("an auditor reads everything, and is offered nothing that would be refused"
   const changes = /close|cancel|submit|open|register|retire|grant|revoke|issue/i;
   expect((await offered()).filter((text) => changes.test(text))).toEqual([]);
   await tab.page.getByRole("link", { name: "Replay" }).waitFor();
-  for (const [screen, shows] of [["spaces", "agent"], ["instances", "Health"], ["bindings", "Bindings"], ["tokens", "auditor-1"]] as const) {
+  for (const [screen, title] of [["spaces", "Spaces"], ["instances", "Instances"], ["bindings", "Bindings"], ["tokens", "Tokens"]] as const) {
     await tab.go(`#/w/default/${screen}`);
-    await tab.page.locator("main").getByText(shows).first().waitFor();
+    await tab.page.getByRole("heading", { level: 1, name: title }).waitFor();
+    await expect.poll(() => tab.page.locator("main").getByText(/^Loading/).count()).toBe(0);
     expect((await offered()).filter((text) => changes.test(text)), screen).toEqual([]);
   }
   await tab.go("#/w/default/spaces/new");
