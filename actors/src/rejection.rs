@@ -114,7 +114,7 @@ pub enum Rejection {
     },
     /// A runtime of this kind has no picture.
     #[error("this kind of browser instance has no live view")]
-    NoScreencast,
+    NoLiveView,
     /// The runtime can't take tasks: browser missing, circuit open.
     #[error("{}", .fault.map_or("the browser is not ready", StartFault::message))]
     RuntimeNotReady {
@@ -190,7 +190,7 @@ impl Rejection {
             Self::SpaceClosed => "space_closed",
             Self::SpaceTaskInProgress { .. } => "space_task_in_progress",
             Self::SpaceInError => "space_in_error",
-            Self::NoScreencast => "no_screencast",
+            Self::NoLiveView => "no_live_view",
             Self::RequestIdConflict => "request_id_conflict",
             Self::InvalidRequest { .. } => "invalid_request",
             Self::CapabilityUnknown { .. } => "capability_unknown",

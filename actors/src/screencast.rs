@@ -18,12 +18,12 @@ type Frames = watch::Receiver<Option<ScreencastFrame>>;
 /// slow misses frames.
 ///
 /// # Errors
-/// [`Rejection::NoScreencast`]: a runtime of this kind has no picture.
+/// [`Rejection::NoLiveView`]: a runtime of this kind has no picture.
 pub(crate) fn follow(
     standing: watch::Receiver<Standing>,
 ) -> Result<BoxStream<'static, ScreencastFrame>, Rejection> {
     let frames = match &*standing.borrow() {
-        Standing::Ready(live) => Some(frames_of(live).ok_or(Rejection::NoScreencast)?),
+        Standing::Ready(live) => Some(frames_of(live).ok_or(Rejection::NoLiveView)?),
         Standing::Starting | Standing::Unavailable { .. } => None,
     };
     let watched = Watched { standing, frames };

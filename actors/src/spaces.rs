@@ -356,7 +356,7 @@ impl Spaces {
     /// Whoever asks this has checked that the caller may read the Space.
     ///
     /// # Errors
-    /// [`Rejection::NoScreencast`]: there is no picture of a runtime of this kind. [`Rejection::RuntimeNotReady`]: the
+    /// [`Rejection::NoLiveView`]: there is no picture of a runtime of this kind. [`Rejection::RuntimeNotReady`]: the
     /// Space holds no browser now.
     pub fn screencast(&self, space: SpaceId) -> Result<BoxStream<'static, ScreencastFrame>, Rejection> {
         let standing = self.world.fleet.watch(space);

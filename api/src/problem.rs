@@ -110,7 +110,7 @@ codes! {
     /// The Space's browser is being restarted; the Space becomes idle again by itself.
     SpaceInError = "space_in_error", http(StatusCode::CONFLICT), true, No;
     /// There is no live view of this Space: its browser instance is of a kind that has no picture.
-    NoScreencast = "no_screencast", http(StatusCode::CONFLICT), false, No;
+    NoLiveView = "no_live_view", http(StatusCode::CONFLICT), false, No;
     /// This request_id (or Idempotency-Key) was used before for a different request; use a new one.
     RequestIdConflict = "request_id_conflict", http(StatusCode::CONFLICT), false, No;
     /// A field, parameter, header or body is not as documented; details name the field, never its value.
@@ -343,7 +343,7 @@ impl From<Rejection> for Problem {
             | Rejection::InstanceRetired
             | Rejection::SpaceClosed
             | Rejection::SpaceInError
-            | Rejection::NoScreencast
+            | Rejection::NoLiveView
             | Rejection::RequestIdConflict
             | Rejection::Overloaded
             | Rejection::ShuttingDown
@@ -367,7 +367,7 @@ const fn code_of(rejection: &Rejection) -> Code {
         Rejection::SpaceClosed => Code::SpaceClosed,
         Rejection::SpaceTaskInProgress { .. } => Code::SpaceTaskInProgress,
         Rejection::SpaceInError => Code::SpaceInError,
-        Rejection::NoScreencast => Code::NoScreencast,
+        Rejection::NoLiveView => Code::NoLiveView,
         Rejection::RequestIdConflict => Code::RequestIdConflict,
         Rejection::InvalidRequest { .. } => Code::InvalidRequest,
         Rejection::CapabilityUnknown { .. } => Code::CapabilityUnknown,

@@ -122,5 +122,5 @@ async fn a_space_without_a_picture_says_so() {
     let instance = operator.scripted_instance(&["default"]).await;
     let space = operator.open(&SpaceRequest::new("default", &instance)).await;
     space.play_out("r1", &browserspace_tests::Script::ok()).await.expect(200);
-    operator.get(&path(&space)).await.expect_error(409, "no_screencast");
+    operator.get(&path(&space)).await.expect_error(409, "no_live_view");
 }

@@ -31,7 +31,7 @@ use crate::problem::{Code, Problem};
 /// What stands between parts. Source: RFC 2046, section 5.1.1; no JPEG is searched for it, parts give their length.
 const BOUNDARY: &str = "frame";
 /// The type of the answer: each part takes the place of the one before it.
-pub(crate) const MEDIA_TYPE: &str = "multipart/x-mixed-replace; boundary=frame";
+const MEDIA_TYPE: &str = "multipart/x-mixed-replace; boundary=frame";
 
 /// `GET …/view`
 pub(crate) async fn of_space(

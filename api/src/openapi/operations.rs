@@ -236,7 +236,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
                       `X-Tab`. A slow reader misses pictures; on a page at rest the last one comes again at each \
                       heartbeat. The browser draws for it only while somebody watches, and goes on where the browser \
                       is restarted. Looking changes nothing. Counts as one of the token's streams.",
-        refuses: &[Code::SpaceClosed, Code::NoScreencast, Code::RuntimeNotReady],
+        refuses: &[Code::SpaceClosed, Code::NoLiveView, Code::RuntimeNotReady],
         ..get(
             space_path!("/view"),
             "Artifacts",

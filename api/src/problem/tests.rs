@@ -18,7 +18,7 @@ fn every_rejection() -> Vec<Rejection> {
         Rejection::SpaceClosed,
         Rejection::SpaceTaskInProgress { task: id.1 },
         Rejection::SpaceInError,
-        Rejection::NoScreencast,
+        Rejection::NoLiveView,
         Rejection::RequestIdConflict,
         Rejection::InvalidRequest { field: "limit", problem: "too large".to_owned() },
         Rejection::CapabilityUnknown { at: None },

@@ -13,6 +13,29 @@ pub(crate) enum Tri {
     True,
 }
 
+/// WAI-ARIA's roles of what a user acts on.
+pub(crate) fn is_control(role: &str) -> bool {
+    matches!(
+        role,
+        "link"
+            | "button"
+            | "textbox"
+            | "searchbox"
+            | "combobox"
+            | "checkbox"
+            | "radio"
+            | "switch"
+            | "slider"
+            | "spinbutton"
+            | "menuitem"
+            | "menuitemcheckbox"
+            | "menuitemradio"
+            | "tab"
+            | "treeitem"
+            | "listbox"
+    )
+}
+
 /// What a node is in, besides its name and value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct States {

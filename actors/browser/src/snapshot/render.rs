@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::ax;
 use super::key;
-use super::node::{Node, Tree, Tri, is_field};
+use super::node::{Node, Tree, Tri, is_control, is_field};
 use super::own::{self, Capture, Facts, Reading};
 use super::text::{quote, squeeze};
 use crate::action::args::SnapshotArgs;
@@ -402,35 +402,21 @@ impl Lines {
     }
 }
 
+/// Beside the roles of WAI-ARIA, those that are Chromium's own words.
 fn is_acted_on(role: &str) -> bool {
-    matches!(
-        role,
-        "link"
-            | "button"
-            | "textbox"
-            | "searchbox"
-            | "combobox"
-            | "checkbox"
-            | "radio"
-            | "switch"
-            | "slider"
-            | "spinbutton"
-            | "menuitem"
-            | "menuitemcheckbox"
-            | "menuitemradio"
-            | "tab"
-            | "treeitem"
-            | "listbox"
-            | "DisclosureTriangle"
-            | "DisclosureTriangleGrouped"
-            | "Iframe"
-            | "ColorWell"
-            | "Date"
-            | "DateTime"
-            | "InputTime"
-            | "toggleButton"
-            | "popUpButton"
-    )
+    is_control(role)
+        || matches!(
+            role,
+            "DisclosureTriangle"
+                | "DisclosureTriangleGrouped"
+                | "Iframe"
+                | "ColorWell"
+                | "Date"
+                | "DateTime"
+                | "InputTime"
+                | "toggleButton"
+                | "popUpButton"
+        )
 }
 
 /// What a node means for the text inside it.

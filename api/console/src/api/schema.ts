@@ -1067,7 +1067,7 @@ export interface components {
          * @description A stable code. New ones may be added; treat an unknown one by its HTTP status and `retryable`.
          * @enum {string}
          */
-        ErrorCode: "unauthenticated" | "forbidden" | "workspace_not_found" | "space_not_found" | "instance_not_found" | "binding_not_found" | "task_not_found" | "token_not_found" | "artifact_not_found" | "route_not_found" | "method_not_allowed" | "browser_instance_in_use" | "instance_retired" | "space_closed" | "space_task_in_progress" | "space_in_error" | "no_screencast" | "request_id_conflict" | "invalid_request" | "capability_unknown" | "capability_not_granted" | "invalid_args" | "invalid_cursor" | "runtime_not_ready" | "overloaded" | "rate_limited" | "log_unavailable" | "shutting_down" | "outcome_unknown" | "corrupt_stream" | "internal" | "runtime_crashed" | "runtime_disconnected" | "task_timeout" | "interrupted" | "cancelled" | "element_not_found" | "stale_ref" | "element_not_actionable" | "navigation_failed" | "blocked_by_policy" | "dialog_open" | "tab_closed" | "tab_crashed" | "script_failed" | "no_file_chooser" | "cancel_timeout" | "runtime_stopped" | "result_too_large";
+        ErrorCode: "unauthenticated" | "forbidden" | "workspace_not_found" | "space_not_found" | "instance_not_found" | "binding_not_found" | "task_not_found" | "token_not_found" | "artifact_not_found" | "route_not_found" | "method_not_allowed" | "browser_instance_in_use" | "instance_retired" | "space_closed" | "space_task_in_progress" | "space_in_error" | "no_live_view" | "request_id_conflict" | "invalid_request" | "capability_unknown" | "capability_not_granted" | "invalid_args" | "invalid_cursor" | "runtime_not_ready" | "overloaded" | "rate_limited" | "log_unavailable" | "shutting_down" | "outcome_unknown" | "corrupt_stream" | "internal" | "runtime_crashed" | "runtime_disconnected" | "task_timeout" | "interrupted" | "cancelled" | "element_not_found" | "stale_ref" | "element_not_actionable" | "navigation_failed" | "blocked_by_policy" | "dialog_open" | "tab_closed" | "tab_crashed" | "script_failed" | "no_file_chooser" | "cancel_timeout" | "runtime_stopped" | "result_too_large";
         /** @description The body of every answer that is no success. */
         Error: {
             data: null;
@@ -2338,7 +2338,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Codes: space_closed, no_screencast. */
+            /** @description Codes: space_closed, no_live_view. */
             409: {
                 headers: {
                     [name: string]: unknown;

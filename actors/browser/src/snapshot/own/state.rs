@@ -1,7 +1,7 @@
 //! States: what an element is in, by HTML and by ARIA.
 
 use super::page::Page;
-use crate::snapshot::node::{States, Tri, is_field};
+use crate::snapshot::node::{States, Tri, is_control, is_field};
 
 impl Page<'_> {
     /// The states of an element of this role.
@@ -125,26 +125,7 @@ fn tri(said: Option<&str>) -> Option<Tri> {
     }
 }
 
-/// Roles that a user acts on.
+/// Roles that can be off, or that a value can be wrong in.
 fn is_used(role: &str) -> bool {
-    matches!(
-        role,
-        "button"
-            | "link"
-            | "textbox"
-            | "searchbox"
-            | "combobox"
-            | "checkbox"
-            | "radio"
-            | "switch"
-            | "slider"
-            | "spinbutton"
-            | "menuitem"
-            | "menuitemcheckbox"
-            | "menuitemradio"
-            | "tab"
-            | "option"
-            | "treeitem"
-            | "listbox"
-    )
+    role == "option" || is_control(role)
 }
