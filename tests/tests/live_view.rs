@@ -77,6 +77,10 @@ async fn a_live_view_shows_what_changes_and_goes_on_with_the_next_browser_and_en
     assert_eq!(answer.headers()["content-type"], "multipart/x-mixed-replace; boundary=frame");
     let mut view = View { answer, bytes: Vec::new() };
     let red = view.next().await.expect("a picture of a page at rest");
+    let answer = operator.request(Method::GET, &path(&space)).send().await.expect("an answer");
+    let mut second = View { answer, bytes: Vec::new() };
+    second.next().await.expect("who comes later need not wait for the page to change");
+    drop(second);
     space.complete("r2", "navigate", json!({ "url": pages.url("/blue") })).await;
     let blue = view.next_unlike(&red).await;
     // The only browser of this server.
