@@ -37,25 +37,25 @@ pub(crate) struct Identity {
     pub(crate) may: Vec<Right>,
 }
 
-/// Declares the acts, each with the check that its routes make.
-macro_rules! acts {
-    ($($(#[$doc:meta])* $act:ident if $($check:ident)&&+;)*) => {
+/// Declares the rights, each with the check that its routes make.
+macro_rules! rights {
+    ($($(#[$doc:meta])* $right:ident if $($check:ident)&&+;)*) => {
         /// Something that a role may do or not.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
         #[serde(rename_all = "snake_case")]
-        pub(crate) enum Right { $($(#[$doc])* $act,)* }
+        pub(crate) enum Right { $($(#[$doc])* $right,)* }
 
         impl Right {
             /// All that these checks let through.
             fn all_of(asked: &Asked) -> Vec<Self> {
-                let acts = [$((Self::$act, $(asked.$check().is_ok())&&+),)*];
-                acts.into_iter().filter_map(|(act, may)| may.then_some(act)).collect()
+                let rights = [$((Self::$right, $(asked.$check().is_ok())&&+),)*];
+                rights.into_iter().filter_map(|(right, may)| may.then_some(right)).collect()
             }
         }
     };
 }
 
-acts! {
+rights! {
     /// Open Spaces; an agent those of its own id.
     OpenSpaces if must_change;
     /// Submit and cancel tasks, and close Spaces; an agent those of its own id.
