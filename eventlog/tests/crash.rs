@@ -1,6 +1,6 @@
 //! A process killed at a random moment: everything acknowledged is there, and nothing is there in part.
 //!
-//! The test binary starts itself again as the process to be killed. `CRASH_ROUNDS` sets how often (default 8).
+//! The test binary starts itself again as the process to be killed. `BROWSERSPACE_CRASH_ROUNDS` sets how often (default 8).
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -58,7 +58,10 @@ async fn write(log: Arc<SegmentLog>, start: u64, writer: u64) {
 
 #[test]
 fn everything_acknowledged_is_there_after_a_kill_at_any_moment() {
-    let rounds = std::env::var("CRASH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(8u64);
+    let rounds = std::env::var("BROWSERSPACE_CRASH_ROUNDS")
+        .ok()
+        .and_then(|rounds| rounds.parse().ok())
+        .unwrap_or(8u64);
     let seed = u64::from(std::process::id());
     println!("seed {seed}");
     let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(seed);

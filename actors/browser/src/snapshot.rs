@@ -1,4 +1,4 @@
-//! The text of a page's accessibility tree, with refs: what an agent reads instead of a picture.
+//! What a page says, one line a node, with refs: what an agent reads instead of a picture.
 //!
 //! ```text
 //! frames of all sessions ─► own: a capture of each session │ ax: a tree of each frame

@@ -37,12 +37,11 @@ const DEEP: &[(&str, &str)] = &[
     ("BROWSERSPACE_POWER_CUT_SEEDS", "40"),
     ("BROWSERSPACE_EXPLORE_DEPTH", "20"),
     ("BROWSERSPACE_CRASH_ROUNDS", "200"),
-    ("CRASH_ROUNDS", "200"),
+    ("BROWSERSPACE_ROUNDS", "200"),
 ];
 
 /// The tests that try more when they are told to.
-const DEEP_TESTS: &str =
-    "package(simulation) | binary(power_cut) | binary(crash) | binary(s15_crash) | test(explore)";
+const DEEP_TESTS: &str = "package(simulation) | binary(power_cut) | binary(crash) | binary(s15_crash) | binary(s11_rounds) | test(explore)";
 
 /// Format, lints, dependencies.
 pub(crate) fn check(options: &CheckOptions) -> Result<()> {
