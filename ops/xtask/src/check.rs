@@ -41,7 +41,8 @@ const DEEP: &[(&str, &str)] = &[
 ];
 
 /// The tests that try more when they are told to.
-const DEEP_TESTS: &str = "package(simulation) | binary(power_cut) | binary(crash) | binary(s15_crash) | binary(s11_rounds) | test(explore)";
+const DEEP_TESTS: &str = "package(simulation) | binary(power_cut) | binary(crash) | test(explore) \
+                          | binary(s15_crash) | binary(s11_rounds)";
 
 /// Format, lints, dependencies.
 pub(crate) fn check(options: &CheckOptions) -> Result<()> {
