@@ -108,19 +108,16 @@ impl Pump {
                 biased;
                 () = stopping.cancelled() => return End::ServerStopping,
                 () = self.queue.closed() => return End::ReaderGone,
-                () = stream::doubt(&mut check, &mut revoked) => {
-                    if !stream::is_good(&self.app, &self.asked) { return End::TokenEnded }
-                    last.take()
-                }
+                () = stream::doubt(&mut check, &mut revoked) => last.take(),
                 frame = frames.next() => match frame {
                     Some(frame) => Some(part(&frame)),
                     None => return End::Complete,
                 },
             };
-            let Some(next) = next else { continue };
             if !stream::is_good(&self.app, &self.asked) {
                 return End::TokenEnded;
             }
+            let Some(next) = next else { continue };
             // Room first, and then nothing is kept that is no longer the newest.
             match time::timeout(stall, self.queue.reserve()).await {
                 Ok(Ok(place)) => place.send(next.clone()),
