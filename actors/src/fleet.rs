@@ -89,6 +89,7 @@ impl Fleet {
         if world.is_draining() || last.is_some_and(|last| last.fence >= spec.fence) {
             return;
         }
+        let spec = RuntimeSpec { desk: crate::download::Desk::of(world, spec.space), ..spec };
         let reports = HeldReports::new(Arc::clone(world), spec.instance, spec.space);
         let (instance, fence) = (spec.instance, spec.fence);
         let supervisor = Supervisor::start(

@@ -81,9 +81,7 @@ impl StreamId {
             }
             3 => std::str::from_utf8(id).map_err(|_| bad)?.parse().map(Self::Workspace),
             4 if id.is_empty() => Ok(Self::Server),
-            5 => Uuid::from_slice(id)
-                .map(|uuid| Self::Downloads(SpaceId::from_uuid(uuid)))
-                .map_err(|_| bad),
+            5 => Uuid::from_slice(id).map(|uuid| Self::Downloads(SpaceId::from_uuid(uuid))).map_err(|_| bad),
             _ => Err(bad),
         }
     }

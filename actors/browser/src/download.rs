@@ -133,9 +133,8 @@ pub(crate) fn begun(state: &mut State, connection: &Connection, event: WillBegin
     let id = Uuid::now_v7();
     let name = event.suggested_filename.rsplit(['/', '\\']).next().unwrap_or_default();
     let (url, suggested_name) = (cut(&event.url, TEXT_CHARS_MAX), cut(name, NAME_CHARS_MAX));
-    let is_let_in = state.landing.are_let_in
-        && state.landing.unsettled.len() < UNSETTLED_MAX
-        && is_plain(&event.guid);
+    let is_let_in =
+        state.landing.are_let_in && state.landing.unsettled.len() < UNSETTLED_MAX && is_plain(&event.guid);
     state.note_download(DownloadNote {
         download_id: id.to_string(),
         suggested_name: suggested_name.clone(),
@@ -208,7 +207,8 @@ impl Browser {
         let found = {
             let mut state = self.hub.state();
             let id_text = id.to_string();
-            if let Some((_, note)) = state.downloads.iter_mut().find(|(_, note)| note.download_id == id_text) {
+            if let Some((_, note)) = state.downloads.iter_mut().find(|(_, note)| note.download_id == id_text)
+            {
                 note.state = DownloadState::Refused;
             }
             state.landing.unsettled.iter().find(|(_, known)| **known == id).map(|(guid, _)| guid.clone())

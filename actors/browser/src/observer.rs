@@ -21,8 +21,8 @@ use tracing::{debug, trace};
 
 pub(crate) use self::shape::Target;
 use self::shape::{
-    AttachedEvent, ChooserOpened, Dialog, DragIntercepted, FrameNamed, FrameNavigated,
-    RequestPaused, ResponseReceived, SessionGone, TargetChanged, TargetGone,
+    AttachedEvent, ChooserOpened, Dialog, DragIntercepted, FrameNamed, FrameNavigated, RequestPaused,
+    ResponseReceived, SessionGone, TargetChanged, TargetGone,
 };
 use crate::appearance::Appearance;
 use crate::connection::{Connection, Event, Gone, Listener};
@@ -32,9 +32,7 @@ use crate::policy;
 use crate::reference::TabId;
 use crate::session::Session;
 use crate::state::{Attached, Hub, State, TABS_MAX};
-use crate::tab::{
-    DialogInfo, FrameState, Leaving, OpenDialog, TEXT_CHARS_MAX, Tab, cut,
-};
+use crate::tab::{DialogInfo, FrameState, Leaving, OpenDialog, TEXT_CHARS_MAX, Tab, cut};
 
 /// How long a popup that is turned away may go without a request before it is closed.
 const TURN_AWAY_WAIT: Duration = Duration::from_millis(500);

@@ -3,7 +3,7 @@
 //! A stream beside that of the Space, because it goes on when the Space is over: a person releases in their own time.
 //!
 //! ```text
-//!   started ─► captured (the receipt) ─► approved ─► released ─► removed
+//!   started ─► captured (the receipt) ─► approved ─► released
 //!      └─► refused       ├─► rejected
 //!                        └─► expired
 //! ```
@@ -124,16 +124,6 @@ pub enum RefusedReason {
     Disk,
 }
 
-/// Why a released file was removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RemovedReason {
-    /// It was kept as long as released files are.
-    Age,
-    /// Released files took more room than they may; the oldest go first.
-    Room,
-}
-
 events! {
     /// A fact of the stream of a Space's downloads.
     DownloadEvent {
@@ -176,11 +166,6 @@ events! {
         Expired = "download_expired" {
             download: DownloadId,
         }
-        /// Its published files were deleted again; that they were released stands.
-        Removed = "download_removed" {
-            download: DownloadId,
-            reason: RemovedReason,
-        }
     }
 }
 
@@ -195,8 +180,7 @@ impl DownloadEvent {
             | Self::Approved { download, .. }
             | Self::Released { download }
             | Self::Rejected { download, .. }
-            | Self::Expired { download }
-            | Self::Removed { download, .. } => *download,
+            | Self::Expired { download } => *download,
         }
     }
 }
@@ -210,7 +194,9 @@ mod tests {
         let text = "0191d2f4-7c1e-7a5b-8c3d-1f2e3d4c5b6a";
         assert_eq!(text.parse::<DownloadId>().expect("it is one").to_string(), text);
         let simple = text.replace('-', "");
-        for other in ["", "..", "../../etc/passwd", &text.to_uppercase(), &simple, &format!("{{{text}}}"), "a/b"] {
+        for other in
+            ["", "..", "../../etc/passwd", &text.to_uppercase(), &simple, &format!("{{{text}}}"), "a/b"]
+        {
             assert!(other.parse::<DownloadId>().is_err(), "{other}");
         }
     }
