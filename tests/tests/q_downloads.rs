@@ -59,8 +59,10 @@ impl Rough {
                         }
                         let _ = stream.write_all(b"0\r\n\r\n").await;
                     } else {
+                        // Chromium looks at the first KiB of such a body before it takes it for a download.
                         let _ =
-                            stream.write_all(format!("{kind}content-length: 1000\r\n\r\n7").as_bytes()).await;
+                            stream.write_all(format!("{kind}content-length: 8000\r\n\r\n").as_bytes()).await;
+                        let _ = stream.write_all(&[7; 4000]).await;
                         std::future::pending::<()>().await;
                     }
                 });

@@ -196,3 +196,7 @@ pub(crate) fn parts(shelf: &Shelf, events: Vec<DownloadEvent>) -> Vec<Part> {
         events: events.into_iter().map(Event::from).collect(),
     }]
 }
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;
