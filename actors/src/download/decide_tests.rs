@@ -166,6 +166,8 @@ fn q6_the_first_approval_stands_and_what_is_released_is_not_rejected() {
     let Some(Stage::Approved(_, approval)) = shelf.stage(id(1)) else { panic!("it is approved") };
     assert_eq!(approval.declared_operator.get(), "Alice");
     assert_eq!(ask(&shelf, &reject(1), &operator()), Err(Rejection::DownloadConflict));
+    // Its bytes may not be published yet.
+    assert_eq!(server(&shelf, &Command::Expire { download: id(1) }), []);
 }
 
 #[test]

@@ -1,7 +1,11 @@
 //! The one owner of each Space's downloads: who asks, waits in line, as with instances. What was asked of the disk is done
 //! in that line as well, so that two releases of one file are one after the other.
 
-use std::{collections::HashMap, fs::File, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    fs::File,
+    sync::Arc,
+};
 
 use eventlog::{
     Appended, DownloadEvent, Event, Position, Redacted, Sequence, SpaceEvent, StreamId, Timestamp,
@@ -37,9 +41,18 @@ type Line = Arc<tokio::sync::Mutex<Shelf>>;
 #[derive(Default)]
 pub(crate) struct Downloads {
     known: Mutex<HashMap<SpaceId, Line>>,
-    today: Mutex<HashMap<WorkspaceId, (i64, u64)>>,
+    today: Mutex<HashMap<WorkspaceId, Today>>,
     /// What waits in a quarantine for a person, and since when.
     waiting: Mutex<HashMap<DownloadId, (SpaceId, Timestamp)>>,
+}
+
+/// What was captured for a Workspace in one day.
+#[derive(Default)]
+struct Today {
+    day: i64,
+    bytes: u64,
+    /// A stream that was let go is read back, and its events are noted again: each counts once.
+    counted: HashSet<DownloadId>,
 }
 
 /// A release as it stands, the caller's or an earlier one.
@@ -88,7 +101,7 @@ impl Downloads {
     pub(crate) fn note(&self, space: SpaceId, event: &DownloadEvent) {
         match event {
             DownloadEvent::Captured { download, receipt } => {
-                self.count(receipt);
+                self.count(*download, receipt);
                 self.waiting.lock().insert(*download, (space, receipt.captured_at));
             }
             DownloadEvent::Approved { download, .. }
@@ -102,21 +115,21 @@ impl Downloads {
         }
     }
 
-    fn count(&self, receipt: &Receipt) {
+    fn count(&self, download: DownloadId, receipt: &Receipt) {
         let day = receipt.captured_at.0.div_euclid(DAY_MICROS);
         let mut today = self.today.lock();
-        let had = today.entry(receipt.workspace.clone()).or_insert((day, 0));
-        if had.0 < day {
-            *had = (day, 0);
+        let had = today.entry(receipt.workspace.clone()).or_default();
+        if had.day < day {
+            *had = Today { day, ..Today::default() };
         }
-        if had.0 == day {
-            had.1 = had.1.saturating_add(receipt.bytes);
+        if had.day == day && had.counted.insert(download) {
+            had.bytes = had.bytes.saturating_add(receipt.bytes);
         }
     }
 
     fn bytes_today(&self, world: &World, workspace: &WorkspaceId) -> u64 {
         let day = world.clock.now().0.div_euclid(DAY_MICROS);
-        self.today.lock().get(workspace).filter(|had| had.0 == day).map_or(0, |had| had.1)
+        self.today.lock().get(workspace).filter(|had| had.day == day).map_or(0, |had| had.bytes)
     }
 }
 
@@ -246,7 +259,8 @@ pub(crate) async fn recover(world: &Arc<World>, space: SpaceId, origin: &Origin)
     blocking(move || quarantine.keep_only(is_kept).map_err(PublishError::from)).await
 }
 
-/// Deletes what nobody let out in time, and says so.
+/// Deletes what nobody let out in time, and says so. What was approved meanwhile is not deleted: its files may not be
+/// published yet.
 pub(crate) async fn expire(world: &Arc<World>, origin: &Origin) {
     let (now, kept_for) = (world.clock.now(), world.config.downloads.quarantine_age);
     let overdue: Vec<_> = {
@@ -256,6 +270,7 @@ pub(crate) async fn expire(world: &Arc<World>, origin: &Origin) {
     };
     for (download, space) in overdue {
         match tell(world, space, &Command::Expire { download }, origin).await {
+            Ok(events) if events.is_empty() => {}
             Ok(_) => forget(world, space, download).await,
             Err(rejection) => {
                 warn!(space.id = %space, %download, code = rejection.code(), "A download could not expire.");
@@ -406,4 +421,34 @@ async fn catch_up(world: &World, shelf: &mut Shelf) -> Result<(), Rejection> {
         *shelf = evolve_recorded(std::mem::replace(shelf, Shelf::empty(space)), &recorded);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn q1_what_is_read_back_counts_once_and_a_new_day_begins_at_nothing() {
+        let (downloads, space) = (Downloads::default(), SpaceId::from_uuid(Uuid::from_u128(1)));
+        let captured = |number, day: i64| {
+            let text = |text| eventlog::Redactor::new().text(text);
+            let receipt = Box::new(Receipt {
+                url: text("https://example.org/report"),
+                suggested_filename: text("report.pdf"),
+                bytes: 10,
+                sha256: "aa".to_owned(),
+                claimed_media_type: String::new(),
+                sniffed_media_type: String::new(),
+                workspace: "default".parse().expect("it is a slug"),
+                captured_at: Timestamp(day * DAY_MICROS),
+            });
+            let download = DownloadId::from_uuid(Uuid::from_u128(number));
+            downloads.note(space, &DownloadEvent::Captured { download, receipt });
+            downloads.today.lock().values().map(|had| had.bytes).sum::<u64>()
+        };
+        assert_eq!([captured(1, 5), captured(1, 5), captured(2, 5)], [10, 10, 20]);
+        assert_eq!([captured(3, 6), captured(2, 5)], [10, 10]);
+    }
 }
