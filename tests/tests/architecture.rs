@@ -69,7 +69,7 @@ const WORLD: [&str; 13] = [
 ];
 
 /// The stable codes of the contract; each must be explained to those who meet it.
-const CODES: [&str; 46] = [
+const CODES: [&str; 47] = [
     "unauthenticated",
     "forbidden",
     "workspace_not_found",
@@ -108,6 +108,7 @@ const CODES: [&str; 46] = [
     "download_gone",
     "download_tampered",
     "download_conflict",
+    "storage_unavailable",
     "invalid_cursor",
     "overloaded",
     "rate_limited",
