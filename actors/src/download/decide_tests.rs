@@ -146,7 +146,7 @@ fn q3_what_was_read_again_must_be_what_was_captured() {
 #[test]
 fn q4_nobody_but_an_operator_releases_or_rejects_and_nobody_but_the_server_captures() {
     let shelf = given(&[started(1), captured(1)]);
-    for role in [Role::Agent, Role::Auditor] {
+    for role in [Role::RuntimeAgent, Role::Auditor] {
         let caller = caller(role, "other", &["team"]);
         assert!(ask(&shelf, &approve(1, "Mallory"), &caller).is_err(), "{role:?}");
         assert!(ask(&shelf, &reject(1), &caller).is_err(), "{role:?}");
