@@ -183,7 +183,7 @@ fn q3_bytes_that_are_not_those_of_the_receipt_are_never_published() {
 #[test]
 fn q7_a_disk_that_fails_at_any_step_leaves_no_half_file_and_the_same_release_succeeds_later() {
     let (steps, whole) = (steps(), whole());
-    for failing in 0..steps.len() {
+    for (failing, name) in steps.iter().enumerate() {
         let data = tempfile::tempdir().unwrap();
         captured(data.path());
         let mut at = 0;
@@ -191,10 +191,10 @@ fn q7_a_disk_that_fails_at_any_step_leaves_no_half_file_and_the_same_release_suc
             at += 1;
             if at == failing + 1 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
         });
-        assert!(matches!(failed, Err(PublishError::Io(_))), "{failing} {}", steps[failing]);
+        assert!(matches!(failed, Err(PublishError::Io(_))), "{failing} {name}");
         let (last, others) = published(data.path());
-        assert_eq!(others, 0, "{failing} {}", steps[failing]);
-        assert!(last.iter().all(|(name, bytes)| &whole[name] == bytes), "{failing} {}", steps[failing]);
+        assert_eq!(others, 0, "{failing} {name}");
+        assert!(last.iter().all(|(name, bytes)| &whole[name] == bytes), "{failing} {name}");
         release(data.path(), "Alice", &mut |_| Ok(())).unwrap();
         assert_eq!(published(data.path()), (whole.clone(), 0));
     }

@@ -330,7 +330,10 @@ mod tests {
     #[test]
     fn a_range_is_one_of_bytes_or_the_whole() {
         let of = |asked: &str| {
-            let headers = HeaderMap::from_iter([(header::RANGE, HeaderValue::from_str(asked).unwrap())]);
+            let headers = HeaderMap::from_iter([(
+                header::RANGE,
+                HeaderValue::from_str(asked).expect("it is a header"),
+            )]);
             range(&headers, "\"a\"", 10)
         };
         assert_eq!(
