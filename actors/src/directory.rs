@@ -5,7 +5,7 @@
 //! mailbox first and gives what comes later back, and whoever gets it back asks again.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -59,7 +59,8 @@ pub(crate) const CLOSED_IDLE_MAX: Duration = Duration::from_secs(2);
 
 /// The Spaces that are known here: every open one, and closed ones while their actors are awake.
 pub(crate) struct Directory {
-    slots: Mutex<HashMap<SpaceId, Arc<Slot>>>,
+    /// In order, so that whatever is done to all of them is done in the same order each time.
+    slots: Mutex<BTreeMap<SpaceId, Arc<Slot>>>,
     live: Arc<Semaphore>,
     recoveries: Semaphore,
     began: Instant,
@@ -92,9 +93,7 @@ impl Directory {
     pub(crate) fn open_spaces(&self) -> Vec<SpaceId> {
         let slots = self.slots.lock();
         let open = slots.values().filter(|slot| !slot.closed.load(Ordering::Relaxed));
-        let mut spaces: Vec<_> = open.map(|slot| slot.space).collect();
-        spaces.sort();
-        spaces
+        open.map(|slot| slot.space).collect()
     }
 
     fn elapsed_ms(&self) -> u64 {

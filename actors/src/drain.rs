@@ -52,7 +52,9 @@ async fn run(world: &Arc<World>, within: Duration, origin: &Origin) {
     let spaces = world.directory.open_spaces();
     info!(spaces = spaces.len(), "Draining.");
     wait_for_tasks(world, &spaces, Instant::now() + within / 2).await;
-    close_all(world, deadline, origin).await;
+    if !eventlog::mutant::is("drains_without_closing") {
+        close_all(world, deadline, origin).await;
+    }
     wait_for_tasks(world, &world.directory.open_spaces(), deadline).await;
     world.stopping.cancel();
     world.fleet.stop_all().await;

@@ -14,7 +14,7 @@ use crate::{
     caller::Caller,
     instance::{POLICY_HOSTS_MAX, policy::is_host_and_port},
     rejection::Rejection,
-    runtime::{Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError},
+    runtime::{Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError, StartFault},
 };
 
 /// The sides of a view, in CSS pixels.
@@ -123,7 +123,7 @@ pub(crate) struct InEnvironment {
 #[async_trait]
 impl RuntimeFactory for InEnvironment {
     async fn start(&self, spec: RuntimeSpec) -> Result<Arc<dyn Runtime>, RuntimeStartError> {
-        let failed = || RuntimeStartError::Failed(Redacted::own("the Space's environment could not be read"));
+        let failed = || RuntimeStartError::from(StartFault::EnvironmentUnreadable);
         let mut events = self.log.read_stream(&StreamId::Space(spec.space), Sequence(1));
         let first = events.next().await.ok_or_else(failed)?.map_err(|_| failed())?;
         let Event::Space(SpaceEvent::Opened { environment, .. }) = first.event else { return Err(failed()) };

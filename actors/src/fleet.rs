@@ -1,6 +1,10 @@
 //! The runtimes of this server: at most one supervisor per held instance.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use eventlog::{
@@ -9,13 +13,14 @@ use eventlog::{
     id::{InstanceId, SpaceId},
 };
 use parking_lot::Mutex;
+use tokio::sync::watch;
 use tracing::{field, info_span, warn};
 
 use crate::{
     environment::InEnvironment,
     instance,
     runtime::{Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError},
-    space::{self, RuntimeStatus},
+    space::{self, RuntimeStatus, StartFault},
     supervisor::{Live, Reports, Standing, Supervisor},
     world::{Origin, Patience, World},
 };
@@ -44,9 +49,7 @@ impl RuntimeFactory for Factories {
     async fn start(&self, spec: RuntimeSpec) -> Result<Arc<dyn Runtime>, RuntimeStartError> {
         match self.0.get(&spec.kind) {
             Some(factory) => factory.start(spec).await,
-            None => Err(RuntimeStartError::Unusable(eventlog::Redacted::own(
-                "this server does not drive instances of this kind",
-            ))),
+            None => Err(StartFault::KindNotDriven.into()),
         }
     }
 
@@ -62,11 +65,13 @@ impl RuntimeFactory for Factories {
 /// The supervisors, by instance.
 pub(crate) struct Fleet {
     factory: Arc<dyn RuntimeFactory>,
-    kept: Mutex<HashMap<InstanceId, Kept>>,
+    /// In order: they are stopped in the same order each time.
+    kept: Mutex<BTreeMap<InstanceId, Kept>>,
 }
 
 #[derive(Clone)]
 struct Kept {
+    space: SpaceId,
     fence: Fence,
     supervisor: Supervisor,
 }
@@ -91,7 +96,7 @@ impl Fleet {
         }
         let spec = RuntimeSpec { desk: crate::download::Desk::of(world, spec.space), ..spec };
         let reports = HeldReports::new(Arc::clone(world), spec.instance, spec.space);
-        let (instance, fence) = (spec.instance, spec.fence);
+        let (instance, space, fence) = (spec.instance, spec.space, spec.fence);
         let supervisor = Supervisor::start(
             last.map(|last| last.supervisor.clone()),
             spec,
@@ -100,7 +105,7 @@ impl Fleet {
             Arc::clone(&world.ids),
             world.config.restarts,
         );
-        kept.insert(instance, Kept { fence, supervisor });
+        kept.insert(instance, Kept { space, fence, supervisor });
     }
 
     /// Ends the runtime of this reservation, and forgets it once nothing of it is left.
@@ -129,10 +134,10 @@ impl Fleet {
             None => RuntimeStatus::Stopped,
             Some(Standing::Starting) => RuntimeStatus::Starting,
             Some(Standing::Ready(live)) => RuntimeStatus::Ready(live.generation),
-            Some(Standing::Unavailable(probe_at)) => {
+            Some(Standing::Unavailable { probe_at, fault }) => {
                 let left = probe_at.saturating_duration_since(tokio::time::Instant::now());
                 let retry_after_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1);
-                RuntimeStatus::Unavailable { retry_after_ms }
+                RuntimeStatus::Unavailable { retry_after_ms, fault }
             }
         }
     }
@@ -140,6 +145,12 @@ impl Fleet {
     /// This start of this reservation's runtime, while it takes steps.
     pub(crate) fn live(&self, instance: InstanceId, fence: Fence, generation: Generation) -> Option<Live> {
         self.kept(instance, fence)?.supervisor.live().filter(|live| live.generation == generation)
+    }
+
+    /// How the runtime of this Space stands, from now on; `None` where it holds none.
+    pub(crate) fn watch(&self, space: SpaceId) -> Option<watch::Receiver<Standing>> {
+        let kept = self.kept.lock();
+        kept.values().find(|kept| kept.space == space).map(|kept| kept.supervisor.watch())
     }
 
     /// Ends every runtime; returns once nothing of them is left.
@@ -232,10 +243,10 @@ impl Reports for HeldReports {
         self.record(instance::Command::NoteLost { generation, reason }).await;
     }
 
-    async fn circuit_opened(&self, losses: u32, retry_after: Duration) {
+    async fn circuit_opened(&self, losses: u32, retry_after: Duration, fault: StartFault) {
         let retry_after_ms = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
         self.record(instance::Command::OpenCircuit { losses, retry_after_ms }).await;
-        self.tell(space::Command::RuntimeUnavailable).await;
+        self.tell(space::Command::RuntimeUnavailable(fault)).await;
     }
 
     async fn noticed(&self, notice: space::Notice) {

@@ -44,6 +44,7 @@ impl IdleTimer {
                     }
                 }
                 Some(moment) => tokio::select! {
+                    biased;
                     () = sleep_until(moment) => {}
                     () = self.earlier.notified() => {}
                 },

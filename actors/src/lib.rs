@@ -26,6 +26,7 @@ pub mod rejection;
 mod repeat;
 mod request;
 pub mod runtime;
+mod screencast;
 pub mod space;
 pub mod spaces;
 pub mod supervisor;

@@ -5,6 +5,8 @@ use eventlog::{
     id::{CapabilityName, OwnerId, TaskId},
 };
 
+use crate::space::StartFault;
+
 /// Why somebody may not do something: what they lack.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denial {
@@ -122,13 +124,18 @@ pub enum Rejection {
         /// JSON pointer and what is wrong there; never the value itself.
         problems: Vec<String>,
     },
+    /// A runtime of this kind has no picture.
+    #[error("this kind of browser instance has no live view")]
+    NoScreencast,
     /// The runtime can't take tasks: browser missing, circuit open.
-    #[error("the browser is not ready")]
+    #[error("{}", .fault.map_or("the browser is not ready", StartFault::message))]
     RuntimeNotReady {
         /// The task that records the refusal, where one was asked for.
         task: Option<TaskId>,
-        /// After how long a retry is sensible.
+        /// After how long it is tried again.
         retry_after_ms: u64,
+        /// Why it could not be started, where that was tried.
+        fault: Option<StartFault>,
     },
     /// A mailbox or a bound is full; nothing was done.
     #[error("the server is overloaded")]
@@ -199,6 +206,7 @@ impl Rejection {
             Self::SpaceClosed => "space_closed",
             Self::SpaceTaskInProgress { .. } => "space_task_in_progress",
             Self::SpaceInError => "space_in_error",
+            Self::NoScreencast => "no_screencast",
             Self::RequestIdConflict => "request_id_conflict",
             Self::InvalidRequest { .. } => "invalid_request",
             Self::CapabilityUnknown { .. } => "capability_unknown",

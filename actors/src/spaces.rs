@@ -8,6 +8,7 @@ use eventlog::{
     id::{ArtifactId, BindingId, InstanceId, OperationId, SpaceId, TaskId, TokenId, WorkspaceId},
     sealing::KeyStore,
 };
+use futures::stream::BoxStream;
 
 pub use crate::request::{
     ArtifactFile, CreateSpace, Created, GrantBinding, IssueToken, IssuedToken, RegisterInstance, SubmitTask,
@@ -26,7 +27,11 @@ use crate::{
     recovery,
     rejection::Rejection,
     repeat,
-    runtime::{RuntimeFactory, chromium::ChromiumFactory, journal::Journal, scripted::ScriptedFactory},
+    runtime::{
+        RuntimeFactory, ScreencastFrame, chromium::ChromiumFactory, journal::Journal,
+        scripted::ScriptedFactory,
+    },
+    screencast,
     space::{
         Command,
         actor::{Ask, Asked, By, Granted, GrantedTask, Submission},
@@ -36,6 +41,8 @@ use crate::{
     world::{Origin, World},
 };
 
+/// When to look again for the browser of a Space that holds none.
+const NOT_HELD_RETRY_MS: u64 = 1_000;
 /// So many bytes of an arg's name are kept.
 const ARG_KEY_BYTES_MAX: usize = 64;
 /// So many names of args are kept.
@@ -395,6 +402,19 @@ impl Spaces {
         download: DownloadId,
     ) -> Result<download::ReleasedFile, Rejection> {
         download::keeper::open(&self.world, space, download).await
+    }
+
+    /// The live view of a Space: its browser's newest picture, also over a restart of the browser; ends when the Space
+    /// gives its browser back. The browser draws for it only while it lives, and a slow reader misses pictures.
+    /// Whoever asks this has checked that the caller may read the Space.
+    ///
+    /// # Errors
+    /// [`Rejection::NoScreencast`]: there is no picture of a runtime of this kind. [`Rejection::RuntimeNotReady`]: the
+    /// Space holds no browser now.
+    pub fn screencast(&self, space: SpaceId) -> Result<BoxStream<'static, ScreencastFrame>, Rejection> {
+        let standing = self.world.fleet.watch(space);
+        let none = Rejection::RuntimeNotReady { task: None, retry_after_ms: NOT_HELD_RETRY_MS, fault: None };
+        screencast::follow(standing.ok_or(none)?)
     }
 
     /// Everything that a Space can be asked; also tells whether a task's args fit, without submitting it.

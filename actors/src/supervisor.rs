@@ -29,7 +29,7 @@ use tracing::{error, info, warn};
 use crate::{
     clock::IdSource,
     runtime::{End, Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError},
-    space::Notice,
+    space::{Notice, StartFault},
 };
 
 /// How patient a supervisor is.
@@ -77,8 +77,8 @@ pub(crate) trait Reports: Send + Sync + 'static {
     async fn noticed(&self, notice: Notice);
     /// It is gone without having been asked.
     async fn lost(&self, generation: Generation, reason: LossReason);
-    /// No start for so long.
-    async fn circuit_opened(&self, losses: u32, retry_after: Duration);
+    /// No start for so long, and why.
+    async fn circuit_opened(&self, losses: u32, retry_after: Duration, fault: StartFault);
     /// It was stopped because it was asked.
     async fn stopped(&self, generation: Generation);
 }
@@ -99,8 +99,13 @@ pub(crate) enum Standing {
     Starting,
     /// It takes steps.
     Ready(Live),
-    /// None is started before this moment.
-    Unavailable(Instant),
+    /// None is started for a while.
+    Unavailable {
+        /// The next start is tried at this moment.
+        probe_at: Instant,
+        /// Why the last one came to nothing.
+        fault: StartFault,
+    },
 }
 
 /// The owner of one instance's runtime. Cheap to clone; the loop ends with [`stop`](Self::stop).
@@ -154,11 +159,16 @@ impl Supervisor {
         self.standing.borrow().clone()
     }
 
+    /// How the runtime stands, from now on; ends with the supervisor.
+    pub(crate) fn watch(&self) -> watch::Receiver<Standing> {
+        self.standing.clone()
+    }
+
     /// The runtime, where one takes steps now.
     pub(crate) fn live(&self) -> Option<Live> {
         match self.standing() {
             Standing::Ready(live) => Some(live),
-            Standing::Starting | Standing::Unavailable(_) => None,
+            Standing::Starting | Standing::Unavailable { .. } => None,
         }
     }
 
@@ -218,9 +228,9 @@ impl Drop for Figure {
 /// How one incarnation ended.
 enum Ended {
     Asked,
-    Lost,
+    Lost(StartFault),
     /// A retry would change nothing.
-    Unusable,
+    Unusable(StartFault),
     /// The log took no `starting`: nothing was started.
     NotRecorded,
 }
@@ -234,10 +244,11 @@ impl Supervision {
             let pause = match ended {
                 Ended::Asked => return,
                 Ended::NotRecorded => self.policy.backoff_base * 10,
-                Ended::Lost => self.count_loss().await,
-                Ended::Unusable => self.open_circuit().await,
+                Ended::Lost(fault) => self.count_loss(fault).await,
+                Ended::Unusable(fault) => self.open_circuit(fault).await,
             };
             tokio::select! {
+                biased;
                 () = self.stop.cancelled() => return,
                 () = sleep(pause) => {}
             }
@@ -259,7 +270,7 @@ impl Supervision {
             Err(_) => {
                 error!(instance.id = %self.spec.instance, %generation, "A runtime's start overran its limit.");
                 self.reports.lost(generation, LossReason::StartFailed).await;
-                return Ended::Lost;
+                return Ended::Lost(StartFault::Overdue);
             }
         };
         let live = Live { generation, runtime: Arc::clone(&runtime) };
@@ -274,8 +285,10 @@ impl Supervision {
             warn!(instance.id = %self.spec.instance, %generation, ?reason, "Runtime lost.");
             // Told before the cleaning up: the running task fails now, not when the last process is reaped.
             self.reports.lost(generation, reason).await;
-            runtime.stop().await;
-            Ended::Lost
+            if !eventlog::mutant::is("starts_before_the_last_is_gone") {
+                runtime.stop().await;
+            }
+            Ended::Lost(StartFault::LostAgain)
         } else {
             runtime.stop().await;
             self.reports.stopped(generation).await;
@@ -286,10 +299,7 @@ impl Supervision {
     async fn did_not_start(&self, generation: Generation, reason: &RuntimeStartError) -> Ended {
         warn!(instance.id = %self.spec.instance, %generation, %reason, "Runtime did not start.");
         self.reports.lost(generation, LossReason::StartFailed).await;
-        match reason {
-            RuntimeStartError::Unusable(_) => Ended::Unusable,
-            RuntimeStartError::Failed(_) => Ended::Lost,
-        }
+        if reason.fault.may_pass() { Ended::Lost(reason.fault) } else { Ended::Unusable(reason.fault) }
     }
 
     /// Waits for the end of a ready runtime; `None` if it was asked to end.
@@ -316,14 +326,14 @@ impl Supervision {
     }
 
     /// The pause before the next start.
-    async fn count_loss(&mut self) -> Duration {
+    async fn count_loss(&mut self, fault: StartFault) -> Duration {
         let now = Instant::now();
         self.losses.push_back(now);
         while self.losses.front().is_some_and(|loss| now.duration_since(*loss) >= self.policy.window) {
             self.losses.pop_front();
         }
         if self.losses.len() >= self.policy.losses_max {
-            return self.open_circuit().await;
+            return self.open_circuit(fault).await;
         }
         let doublings = u32::try_from(self.losses.len() - 1).unwrap_or(u32::MAX).min(30);
         let pause = self.policy.backoff_base.saturating_mul(1 << doublings).min(self.policy.backoff_max);
@@ -331,12 +341,12 @@ impl Supervision {
     }
 
     /// One loss short of the limit stays in the window, so that a probe which fails opens the circuit again at once.
-    async fn open_circuit(&mut self) -> Duration {
+    async fn open_circuit(&mut self, fault: StartFault) -> Duration {
         self.figure.is(Some("open"));
         let losses = u32::try_from(self.losses.len().max(1)).unwrap_or(u32::MAX);
         let probe_at = Instant::now() + self.policy.circuit_open;
-        self.standing.send_replace(Standing::Unavailable(probe_at));
-        self.reports.circuit_opened(losses, self.policy.circuit_open).await;
+        self.standing.send_replace(Standing::Unavailable { probe_at, fault });
+        self.reports.circuit_opened(losses, self.policy.circuit_open, fault).await;
         self.losses = std::iter::repeat_n(probe_at, self.policy.losses_max.saturating_sub(1)).collect();
         self.policy.circuit_open
     }

@@ -21,7 +21,7 @@ enum Seen {
     Starting(u64),
     Ready(u64),
     Lost(u64, LossReason),
-    CircuitOpened(u32),
+    CircuitOpened(u32, StartFault),
     Stopped(u64),
     Noticed(String),
     StopBegan(u64),
@@ -67,8 +67,8 @@ impl Reports for Trace {
     async fn lost(&self, generation: Generation, reason: LossReason) {
         self.note(Seen::Lost(generation.0, reason));
     }
-    async fn circuit_opened(&self, losses: u32, _: Duration) {
-        self.note(Seen::CircuitOpened(losses));
+    async fn circuit_opened(&self, losses: u32, _: Duration, fault: StartFault) {
+        self.note(Seen::CircuitOpened(losses, fault));
     }
     async fn noticed(&self, notice: Notice) {
         let Notice::Blocked { rule, .. } = notice else { panic!("none other is told") };
@@ -99,7 +99,7 @@ impl RuntimeFactory for Mortal {
     async fn start(&self, spec: RuntimeSpec) -> Result<Arc<dyn Runtime>, RuntimeStartError> {
         let life = match self.lives.lock().pop() {
             Some(Some(life)) => life,
-            Some(None) => return Err(RuntimeStartError::Failed(Redacted::own("scripted"))),
+            Some(None) => return Err(StartFault::EndedEarly.into()),
             None => Duration::from_secs(1_000_000),
         };
         let (sender, ended) = watch::channel(None);
@@ -198,8 +198,8 @@ async fn pauses_double_and_the_fifth_loss_in_the_window_opens_the_circuit_for_on
     assert_eq!(&starts[..5], [0, 100, 300, 700, 1500], "100, 200, 400, 800 ms");
     assert_eq!(starts[5], 61_500, "the probe");
     assert_eq!(starts[6], 121_500, "a probe that fails opens the circuit again at once");
-    let opened = trace.lines.lock().iter().filter(|(_, seen)| matches!(seen, Seen::CircuitOpened(5))).count();
-    assert_eq!(opened, 2);
+    let told = Seen::CircuitOpened(5, StartFault::EndedEarly);
+    assert_eq!(trace.lines.lock().iter().filter(|(_, seen)| *seen == told).count(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,7 +208,7 @@ async fn the_window_slides() {
     let (supervisor, trace) = supervise(vec![Some(Duration::from_secs(20)); 12]);
     sleep(Duration::from_secs(300)).await;
     supervisor.stop().await;
-    assert!(!trace.lines.lock().iter().any(|(_, seen)| matches!(seen, Seen::CircuitOpened(_))));
+    assert!(!trace.lines.lock().iter().any(|(_, seen)| matches!(seen, Seen::CircuitOpened(..))));
     assert_eq!(trace.starts().len(), 13);
 }
 

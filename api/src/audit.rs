@@ -22,6 +22,7 @@ use eventlog::{
     segment::is_held,
     verify::{self, DurableEnd, Known},
 };
+use projections::Place;
 
 pub use self::beside::seen_by_views;
 pub(crate) use self::report::word;
@@ -29,7 +30,7 @@ pub use self::report::{
     ArtifactsReport, CheckpointsReport, Finding, IndexReport, LogReport, Part, ReplayReport, TornTailReport,
     Verdict, ViewsReport,
 };
-use crate::offline::{log_folder, views_file};
+use crate::offline::log_folder;
 
 /// What is to be checked.
 #[derive(Default)]
@@ -42,6 +43,8 @@ pub struct Scope {
     pub known: Vec<Known>,
     /// So many segments at once; 0 = as many as there are processors.
     pub threads: usize,
+    /// Where its views lie; they are left out where nothing is said.
+    pub views: Option<Place>,
     /// Where a log that is being written ends, as its writer says.
     pub end: Option<DurableEnd>,
 }
@@ -67,7 +70,7 @@ pub fn audit(data_dir: &Path, scope: &Scope, progress: Progress<'_>) -> Result<L
     let alone = scope.end.is_none() && !in_use;
     let mut known = scope.known.clone();
     if alone && !scope.log_only {
-        known.extend(beside::seen_by_views(&views_file(data_dir)));
+        known.extend(scope.views.as_ref().and_then(beside::seen_by_views));
     }
     let found = artifacts::Found::default();
     let inspect = |event: &verify::Passing<'_>| found.take(event);
@@ -94,7 +97,9 @@ pub fn audit(data_dir: &Path, scope: &Scope, progress: Progress<'_>) -> Result<L
         if alone && !scope.log_only {
             let scratch = beside::Scratch::make()?;
             report.index(verify::check_index(&folder, scratch.path())?);
-            report.views(beside::check_views(&folder, &views_file(data_dir), scratch.path(), checked.head)?);
+            if let Some(views) = &scope.views {
+                report.views(beside::check_views(&folder, views, scratch.path(), checked.head)?);
+            }
         }
         if scope.deep {
             report.replay(replay::check(&folder, checked.head, progress)?);

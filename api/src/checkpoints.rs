@@ -21,7 +21,8 @@ use url::Url;
 pub use self::{
     keeper::{CheckpointsError, Handle, Keeper, Made, Running, start},
     store::{
-        CheckpointStore, FOLDER, KeptCheckpoint, keep_up_to, known, put_aside_beyond, read_key, read_notes,
+        CheckpointStore, FOLDER, KeptCheckpoint, keep_up_to, known, put_aside_beyond, put_aside_foreign,
+        read_kept_notes, read_key, read_notes,
     },
 };
 

@@ -19,12 +19,14 @@ use figment::{
     Figment,
     providers::{Env, Format, Serialized, Toml},
 };
+use projections::Place;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
     checkpoints::CheckpointsConfig,
     limits::{HttpConfig, HttpConfigError},
+    offline::views_file,
 };
 
 /// What every variable of ours begins with.
@@ -86,6 +88,9 @@ pub struct Config {
     pub log_filter: String,
     /// Where traces go: the base URL of an OTLP collector (http/protobuf). Default: nowhere.
     pub otlp_endpoint: Option<Url>,
+    /// The PostgreSQL that the views lie in: `postgres://user@host/database`, with `schema=` where it is not
+    /// `browserspace`. Default: the file `views.sqlite` in the data folder.
+    pub views_url: Option<Url>,
     /// The bounds of the HTTP surface: section `[http]`.
     pub http: HttpConfig,
     /// Signed checkpoints of the log: section `[checkpoints]`.
@@ -126,6 +131,7 @@ impl Default for Config {
             log_format: LogFormat::Pretty,
             log_filter: "info".to_owned(),
             otlp_endpoint: None,
+            views_url: None,
             http: HttpConfig::default(),
             checkpoints: CheckpointsConfig::default(),
         }
@@ -277,6 +283,18 @@ impl Config {
         Self::load(&ServeFlags { folder: folder.clone(), ..ServeFlags::default() })
     }
 
+    /// Where the views lie.
+    ///
+    /// # Panics
+    /// Never, of a configuration that was checked.
+    #[must_use]
+    pub fn views(&self) -> Place {
+        match &self.views_url {
+            None => Place::Sqlite(views_file(&self.data_dir)),
+            Some(url) => Place::postgres(url).expect("`check` has read it"),
+        }
+    }
+
     /// How long running tasks get when the server stops.
     #[must_use]
     pub const fn drain_time(&self) -> Duration {
@@ -315,7 +333,8 @@ impl Config {
     #[must_use]
     pub fn printable(&self) -> String {
         let mut shown = self.clone();
-        for url in [&mut shown.otlp_endpoint, &mut shown.checkpoints.url].into_iter().flatten() {
+        let urls = [&mut shown.otlp_endpoint, &mut shown.views_url, &mut shown.checkpoints.url];
+        for url in urls.into_iter().flatten() {
             // Such places take keys in the user part and in the query. A URL without a host refuses both, and has none.
             if !url.username().is_empty() || url.password().is_some() {
                 let _ = url.set_username("masked");
@@ -359,6 +378,9 @@ impl Config {
         }
         if self.otlp_endpoint.as_ref().is_some_and(|url| !matches!(url.scheme(), "http" | "https")) {
             return Err(value("otlp_endpoint", "must begin with http:// or https://"));
+        }
+        if let Some(Err(problem)) = self.views_url.as_ref().map(Place::postgres) {
+            return Err(value("views_url", problem.to_string()));
         }
         if self.log_filter.parse::<tracing_subscriber::filter::Targets>().is_err() {
             return Err(value("log_filter", "must look like info or info,actors=debug"));

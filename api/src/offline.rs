@@ -23,7 +23,7 @@ use eventlog::{
     segment::{OpenError, OpenOptions, SegmentLog, SegmentReader},
 };
 use futures::StreamExt;
-use projections::Store;
+use projections::{Place, Store};
 use serde_json::{Value, json};
 
 use crate::config::Config;
@@ -39,7 +39,7 @@ pub fn log_folder(data_dir: &Path) -> PathBuf {
     data_dir.join("log")
 }
 
-/// Where the views lie in a data folder.
+/// Where the views lie in a data folder, where no other place is configured.
 #[must_use]
 pub fn views_file(data_dir: &Path) -> PathBuf {
     data_dir.join("views.sqlite")
@@ -198,7 +198,7 @@ pub async fn token_state(config: &Config, text: &Sensitive<String>) -> Result<To
 /// A data folder that we hold while no server does.
 pub struct Offline {
     log: Arc<dyn EventLog>,
-    views: PathBuf,
+    views: Place,
     boot: BootId,
 }
 
@@ -208,7 +208,7 @@ impl Offline {
     /// # Errors
     /// A server runs on it, it does not exist, or its log is damaged or ends before what the views have seen of it.
     pub async fn open(config: &Config) -> Result<Self> {
-        let seen = Store::reached_in(&views_file(&config.data_dir)).await?;
+        let seen = Store::reached_in(&config.views()).await?;
         Self::open_from(config, seen.unwrap_or_default())
     }
 
@@ -230,7 +230,7 @@ impl Offline {
             ),
             opened => Arc::new(opened?),
         };
-        Ok(Self { log, views: views_file(&config.data_dir), boot: BootId::from_uuid(SystemIds.uuid()) })
+        Ok(Self { log, views: config.views(), boot: BootId::from_uuid(SystemIds.uuid()) })
     }
 
     /// Which start this counts as.
@@ -316,7 +316,7 @@ impl Offline {
     /// The log can not be read, or the views can not be written.
     pub async fn rebuild_views(&self) -> Result<Position> {
         // Also a damaged file, and one that is ahead of a log that was restored from a backup, is thrown away.
-        Store::remove(&self.views)?;
+        Store::remove(&self.views).await?;
         let store = Store::open(&self.views).await?;
         let rebuilt = projections::rebuild(&store, Arc::clone(&self.log)).await;
         store.close().await;

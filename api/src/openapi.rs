@@ -33,6 +33,7 @@ use crate::{
     wire::Capability,
     event::EventBody,
     event::PrincipalBody,
+    crate::http::identity::Identity,
     crate::http::server::Alive,
     crate::http::server::Ready,
     crate::http::server::Draining,

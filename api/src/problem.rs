@@ -117,6 +117,8 @@ codes! {
     SpaceTaskInProgress = "space_task_in_progress", http(StatusCode::CONFLICT), true, No;
     /// The Space's browser is being restarted; the Space becomes idle again by itself.
     SpaceInError = "space_in_error", http(StatusCode::CONFLICT), true, No;
+    /// There is no live view of this Space: its browser instance is of a kind that has no picture.
+    NoScreencast = "no_screencast", http(StatusCode::CONFLICT), false, No;
     /// This request_id (or Idempotency-Key) was used before for a different request; use a new one.
     RequestIdConflict = "request_id_conflict", http(StatusCode::CONFLICT), false, No;
     /// A field, parameter, header or body is not as documented; details name the field, never its value.
@@ -129,7 +131,7 @@ codes! {
     InvalidArgs = "invalid_args", http(StatusCode::UNPROCESSABLE_ENTITY), false, No;
     /// The cursor is malformed, beyond the end, or of something else; details name the field. Read again from the start.
     InvalidCursor = "invalid_cursor", http(StatusCode::UNPROCESSABLE_ENTITY), false, No;
-    /// The browser is not ready to take tasks (not installed, or it failed too often); recorded as a failed task.
+    /// The browser is not ready to take tasks; recorded as a failed task. `details.reason` says why, where a start was tried. Somebody must act first, and `retryable` is false: no_executable, no_sandbox, no_network_namespace, profile_unreachable, profile_path_too_long, runs_as_root, policy_not_understood, kind_not_driven. Waiting often helps: no_user_free, environment_unreadable, system_refused, ended_early, overdue, set_up_refused, lost_again.
     RuntimeNotReady = "runtime_not_ready", http(StatusCode::SERVICE_UNAVAILABLE), true, No;
     /// A queue or bound of the server is full, or its views are behind; nothing was done.
     Overloaded = "overloaded", http(StatusCode::SERVICE_UNAVAILABLE), true, No;
@@ -190,6 +192,7 @@ pub struct Problem {
     code: Code,
     status: StatusCode,
     message: Cow<'static, str>,
+    retryable: bool,
     details: Option<Map<String, Value>>,
     retry_after: Option<Duration>,
 }
@@ -208,6 +211,7 @@ impl Problem {
             code,
             status,
             message: Cow::Borrowed(code.meaning()),
+            retryable: code.retryable(),
             details: None,
             retry_after: wait.then_some(RETRY_AFTER),
         }
@@ -273,7 +277,7 @@ impl Problem {
         let mut error = json!({
             "code": self.code.as_str(),
             "message": self.message,
-            "retryable": self.code.retryable(),
+            "retryable": self.retryable,
         });
         if let Some(details) = &self.details {
             error["details"] = Value::Object(details.clone());
@@ -322,8 +326,12 @@ impl From<Rejection> for Problem {
                 }
             }
             Rejection::InvalidArgs { problems } => problem.detail("problems", problems),
-            Rejection::RuntimeNotReady { task, retry_after_ms } => {
-                let problem = problem.retry_after(Duration::from_millis(retry_after_ms));
+            Rejection::RuntimeNotReady { task, retry_after_ms, fault } => {
+                let mut problem = problem.retry_after(Duration::from_millis(retry_after_ms));
+                if let Some(fault) = fault {
+                    problem.retryable = fault.may_pass();
+                    problem = problem.detail("reason", fault.reason());
+                }
                 match task {
                     Some(task) => problem.detail("task_id", task.to_string()),
                     None => problem,
@@ -347,6 +355,7 @@ impl From<Rejection> for Problem {
             | Rejection::InstanceRetired
             | Rejection::SpaceClosed
             | Rejection::SpaceInError
+            | Rejection::NoScreencast
             | Rejection::RequestIdConflict
             | Rejection::Overloaded
             | Rejection::ShuttingDown
@@ -374,6 +383,7 @@ const fn code_of(rejection: &Rejection) -> Code {
         Rejection::SpaceClosed => Code::SpaceClosed,
         Rejection::SpaceTaskInProgress { .. } => Code::SpaceTaskInProgress,
         Rejection::SpaceInError => Code::SpaceInError,
+        Rejection::NoScreencast => Code::NoScreencast,
         Rejection::RequestIdConflict => Code::RequestIdConflict,
         Rejection::InvalidRequest { .. } => Code::InvalidRequest,
         Rejection::CapabilityUnknown { .. } => Code::CapabilityUnknown,

@@ -26,7 +26,7 @@ use eventlog::{
     segment::{OpenError, SegmentLog, Verified, verify},
 };
 use metrics_exporter_prometheus::PrometheusHandle;
-use projections::{Projector, Store, StoreError};
+use projections::{Place, Projector, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -36,7 +36,7 @@ use crate::{
     checkpoints::{self, CheckpointStore},
     config::Config,
     http::{self, AppState},
-    offline::{log_folder, open_log, views_file},
+    offline::{log_folder, open_log},
 };
 
 /// The first operator's token, in the data folder, 0600.
@@ -96,11 +96,23 @@ pub enum StartError {
         source: io::Error,
     },
     /// The views can not be opened.
-    #[error("the views can not be opened")]
+    #[error("the views can not be opened (file views.sqlite of the data folder, or what views_url names)")]
     Views(#[source] StoreError),
     /// The views can not be fed.
     #[error("the views can not be brought up to date; `browserspace rebuild` makes them anew from the log")]
     Projector(#[source] projections::ProjectorError),
+    /// The views are another server's, or the log was exchanged.
+    #[error(
+        "the views are of another data folder's log: name a place of this server's own in views_url (`schema=` names \
+         the schema), or, if no other server uses these, run `browserspace rebuild`, which makes them anew from this log"
+    )]
+    OthersViews(#[source] projections::AnotherLog),
+    /// The log ends before what the views have seen: it lost its end, or they are another server's.
+    #[error(
+        "the views have seen more than the log holds: delete nothing, and run `browserspace doctor`; if views_url names \
+         what another data folder uses, name a schema of this server's own there"
+    )]
+    Behind(#[source] OpenError),
     /// The actors did not recover.
     #[error("the Spaces can not be recovered from the log")]
     Actors(#[from] actors::StartError),
@@ -143,14 +155,17 @@ pub async fn start(config: Config, metrics: PrometheusHandle) -> Result<Server, 
         return Err(StartError::NamedBrowser(named.to_owned()));
     }
     let data_dir = prepare_folder(&config.data_dir)?;
-    let store = open_views(&views_file(&data_dir)).await?;
+    let store = open_views(&config.views()).await?;
     let log = Arc::new(open(&config, store.reached()).await?);
     let port = |source| StartError::Port { address: config.listen, source };
     let listener = TcpListener::bind(config.listen).await.map_err(port)?;
     let address = listener.local_addr().map_err(port)?;
     let shared: Arc<dyn EventLog> = Arc::<SegmentLog>::clone(&log);
     let projector =
-        Projector::open(store.clone(), Arc::clone(&shared)).await.map_err(StartError::Projector)?;
+        Projector::open(store.clone(), Arc::clone(&shared)).await.map_err(|error| match error {
+            projections::ProjectorError::AnotherLog(another) => StartError::OthersViews(another),
+            error => StartError::Projector(error),
+        })?;
     let projector_stopping = CancellationToken::new();
     let projector = tokio::spawn(projector.run(projector_stopping.clone()));
     if let Err(problem) = habitable(&data_dir) {
@@ -297,6 +312,7 @@ async fn open(config: &Config, seen: Position) -> Result<SegmentLog, StartError>
     let config = config.clone();
     let opening = tokio::task::spawn_blocking(move || match open_log(&config, seen) {
         Err(OpenError::Locked(_)) => Err(StartError::Locked(config.data_dir)),
+        Err(error @ OpenError::Behind { .. }) => Err(StartError::Behind(error)),
         Err(error) => Err(StartError::Log(error)),
         Ok(log) => Ok(log),
     });
@@ -304,12 +320,12 @@ async fn open(config: &Config, seen: Position) -> Result<SegmentLog, StartError>
 }
 
 /// Opens the views. Damaged ones, or those of another version, are made anew: the log holds all that was in them.
-async fn open_views(path: &Path) -> Result<Store, StartError> {
-    match Store::open(path).await {
+async fn open_views(place: &Place) -> Result<Store, StartError> {
+    match Store::open(place).await {
         Err(error) if error.is_cured_by_rebuild() => {
             warn!(%error, "The views can not be used; they are folded anew from the log.");
-            Store::remove(path).map_err(StartError::Views)?;
-            Store::open(path).await.map_err(StartError::Views)
+            Store::remove(place).await.map_err(StartError::Views)?;
+            Store::open(place).await.map_err(StartError::Views)
         }
         opened => opened.map_err(StartError::Views),
     }

@@ -256,9 +256,14 @@ impl Signer {
         let secret = Zeroizing::new([&[ALGORITHM], self.key.as_bytes().as_slice()].concat());
         let encoded = Zeroizing::new(BASE64_STANDARD.encode(&*secret));
         let text = Zeroizing::new(format!("{PRIVATE_PREFIX}{}+{id}+{}\n", self.name, *encoded));
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
+        // Whole or not at all: half a key would be no key, and in the way of one.
+        let half = path.with_extension("key.new");
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        // A link and no renaming: what is there already stays.
+        let placed = written.and_then(|()| std::fs::hard_link(&half, path));
+        std::fs::remove_file(&half).and(placed)?;
+        path.parent().map_or(Ok(()), |folder| std::fs::File::open(folder)?.sync_all())
     }
 
     /// The name of the log.

@@ -14,7 +14,7 @@
 //! | [`repair`] | for a broken log without a good copy |
 //! | [`transfer`] | export, import, backup, restore |
 //! | `index`, `reader` | what makes reading fast and can be rebuilt; reading, then following |
-//! | `memory`, `conformance`, `fixture` | for tests (feature `testing`): a log with faults, one suite, small events |
+//! | `memory`, `conformance`, `fixture`, `sim_disk` | for tests (feature `testing`): a log with faults, one suite, small events, a disk that loses what was not synced |
 
 mod chain;
 pub mod checkpoint;
@@ -31,6 +31,7 @@ pub mod log;
 pub mod memory;
 pub mod merkle;
 pub mod metadata;
+pub mod mutant;
 pub mod number;
 mod prepare;
 pub mod proof;
@@ -39,6 +40,8 @@ pub mod redaction;
 pub mod repair;
 pub mod sealing;
 pub mod segment;
+#[cfg(feature = "testing")]
+pub mod sim_disk;
 pub mod stream;
 pub mod transfer;
 pub mod tree;

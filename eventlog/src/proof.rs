@@ -38,6 +38,18 @@ pub enum ProofError {
         /// Of the checkpoint.
         size: Position,
     },
+    /// Up to the checkpoint, the stream has no such event.
+    #[error(
+        "up to position {size}, where the checkpoint ends, {stream} has no event with sequence {sequence}"
+    )]
+    NoSuchEvent {
+        /// Of which stream.
+        stream: StreamId,
+        /// Which of its events.
+        sequence: Sequence,
+        /// Of the checkpoint.
+        size: Position,
+    },
     /// The log does not lead to the checkpoint's root: it is not the log that was signed.
     #[error("the log up to position {0} is not the one that the checkpoint speaks of")]
     OtherLog(Position),
@@ -222,7 +234,12 @@ impl Found {
             found = Some(Self { position, envelope, hash, previous });
             ControlFlow::Break(())
         })?;
-        found.ok_or(ProofError::NotCovered { position: size.next(), size })
+        found.ok_or_else(|| match which {
+            Which::Position(position) => ProofError::NotCovered { position: *position, size },
+            Which::Sequence(stream, sequence) => {
+                ProofError::NoSuchEvent { stream: stream.clone(), sequence: *sequence, size }
+            }
+        })
     }
 }
 

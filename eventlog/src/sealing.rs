@@ -111,8 +111,28 @@ impl From<io::Error> for KeyError {
 /// The keys of live tasks and Spaces. Dropping it destroys on disk what was told to be destroyed, then returns.
 pub struct KeyStore {
     shared: Arc<Shared>,
+    chance: Chance,
     /// `None` for a store in memory.
     worker: Option<(mpsc::Sender<Order>, thread::JoinHandle<()>)>,
+}
+
+/// Where keys and nonces come from.
+enum Chance {
+    /// The machine's randomness.
+    Machine,
+    /// A seed, so that a run can be repeated exactly.
+    #[cfg(any(test, feature = "testing"))]
+    Seeded(Box<Mutex<rand::rngs::StdRng>>),
+}
+
+impl Chance {
+    fn fill(&self, bytes: &mut [u8]) {
+        match self {
+            Self::Machine => rand::rng().fill_bytes(bytes),
+            #[cfg(any(test, feature = "testing"))]
+            Self::Seeded(seeded) => seeded.lock().fill_bytes(bytes),
+        }
+    }
 }
 
 /// What the store and its worker share.
@@ -161,14 +181,23 @@ impl KeyStore {
         worker.refill()?;
         let (orders, inbox) = mpsc::channel();
         let thread = thread::Builder::new().name("keys".to_owned()).spawn(move || worker.run(&inbox))?;
-        Ok((Self { shared, worker: Some((orders, thread)) }, remade))
+        Ok((Self { shared, chance: Chance::Machine, worker: Some((orders, thread)) }, remade))
     }
 
     /// A store without a disk, for tests: its keys are gone when it is dropped.
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn in_memory() -> Self {
-        Self { shared: Arc::default(), worker: None }
+        Self { shared: Arc::default(), chance: Chance::Machine, worker: None }
+    }
+
+    /// As [`in_memory`](Self::in_memory), with keys and nonces that `seed` tells: what it seals is no secret, and the
+    /// same each time.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn seeded(seed: u64) -> Self {
+        let seeded = Box::new(Mutex::new(rand::SeedableRng::seed_from_u64(seed)));
+        Self { shared: Arc::default(), chance: Chance::Seeded(seeded), worker: None }
     }
 
     /// The next unused key, durable already. Waits only if keys are used faster than the disk can make them.
@@ -189,8 +218,12 @@ impl KeyStore {
     fn take_ready(&self) -> Result<Option<KeyId>, KeyError> {
         let mut keys = self.shared.keys.lock();
         let Some((orders, thread)) = &self.worker else {
-            let id = KeyId { file: 0, slot: rand::random() };
-            keys.held.insert(id, random_key());
+            let mut slot = [0; 8];
+            self.chance.fill(&mut slot);
+            let id = KeyId { file: 0, slot: u64::from_le_bytes(slot) };
+            let mut key = Key::default();
+            self.chance.fill(key.as_mut_slice());
+            keys.held.insert(id, key);
             return Ok(Some(id));
         };
         if let Some(reason) = &keys.failure {
@@ -215,7 +248,7 @@ impl KeyStore {
     /// [`KeyError::Missing`]: the key was destroyed or never taken.
     pub fn seal(&self, key: KeyId, context: &[u8], plain: &[u8]) -> Result<Sealed, KeyError> {
         let mut nonce = vec![0; NONCE_BYTES];
-        rand::rng().fill_bytes(&mut nonce);
+        self.chance.fill(&mut nonce);
         let mut ciphertext = Vec::with_capacity(plain.len() + 16);
         ciphertext.extend_from_slice(plain);
         self.cipher(key)?

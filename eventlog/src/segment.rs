@@ -48,7 +48,7 @@ use crate::{
 use self::{
     batch::Decision,
     disk::{Disk, RealDisk},
-    recover::{bring_up_active, bring_up_index, io_error, list},
+    recover::{bring_up_active, bring_up_index, io_error, list, settle_end},
     shared::{Active, Shared, State, Status, segment_path},
     writer::{AppendRequest, Request, Writer},
 };
@@ -172,6 +172,7 @@ impl SegmentLog {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(io_error(&folder))?;
         let lock = lock(&folder)?;
         let listing = list(&folder)?;
+        settle_end(&folder, &*disk, &listing)?;
         let mut indexed = bring_up_index(&folder, &listing.sealed)?;
         let grown = bring_up_active(&folder, &*disk, &listing, &mut indexed.heads, known_position)?;
         let (first, last) = (grown.map.first, grown.map.last());

@@ -1,7 +1,7 @@
 //! How fast views are fed: `cargo run --release -p projections --example projection_rate [EVENTS]`.
 //!
-//! Feeds a log in memory of tasks of 64 Spaces (queued, started, completed) into a fresh SQLite file in full batches,
-//! and one event at a time with a reader who waits for each.
+//! Feeds a log in memory of tasks of 64 Spaces (queued, started, completed) into a fresh SQLite file and into a fresh
+//! PostgreSQL, in full batches, and one event at a time with a reader who waits for each.
 
 use std::{env, error::Error, sync::Arc, time::Instant};
 
@@ -14,7 +14,7 @@ use eventlog::{
     number::{ExpectedSequence, Generation},
     sealing::{Fingerprint, KeyId, Sealed},
 };
-use projections::{Projector, Store};
+use projections::{Place, Projector, Store};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -24,6 +24,13 @@ const SINGLES: u64 = 300;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let events: u64 = env::args().nth(1).map_or(Ok(100_000), |count| count.parse())?;
+    let folder = tempfile::TempDir::new()?;
+    measure("sqlite", &Place::Sqlite(folder.path().join("views.db")), events).await?;
+    let cluster = own_postgres::Cluster::start()?;
+    measure("postgres", &Place::postgres(&cluster.url().parse()?)?, events).await
+}
+
+async fn measure(name: &str, place: &Place, events: u64) -> Result<(), Box<dyn Error>> {
     let log = Arc::new(MemoryLog::new());
     let mut next = 0;
     for space in 0..SPACES {
@@ -34,14 +41,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         append(&log, &mut next, task % SPACES, finished_task(task)?).await?;
         task += 1;
     }
-    let folder = tempfile::TempDir::new()?;
-    let store = Store::open(&folder.path().join("views.db")).await?;
+    let store = Store::open(place).await?;
     let mut projector = Projector::open(store.clone(), log.clone()).await?;
     let begin = Instant::now();
     let end = projector.catch_up().await?;
     let seconds = begin.elapsed().as_secs_f64();
-    let bytes = std::fs::metadata(folder.path().join("views.db"))?.len();
-    println!("{end} events in {seconds:.2} s: {:.0} events/s, {bytes} bytes", end.0 as f64 / seconds);
+    println!("{name}: {end} events in {seconds:.2} s: {:.0} events/s", end.0 as f64 / seconds);
 
     let stop = CancellationToken::new();
     let running = tokio::spawn(projector.run(stop.clone()));
@@ -55,9 +60,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     waits.sort_by(f64::total_cmp);
     let at = |part: usize| waits[waits.len() * part / 100];
-    println!("read your write: p50 {:.2} ms, p99 {:.2} ms", at(50), at(99));
+    println!("{name}: read your write: p50 {:.2} ms, p99 {:.2} ms", at(50), at(99));
     stop.cancel();
     running.await??;
+    store.close().await;
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use eventlog::{
 use url::Url;
 
 use crate::{
-    projection::{ApplyError, Connection, Misfit, Projection},
+    projection::{ApplyError, Misfit, Projection, Transaction},
     table::{Folded, Row, fold_all, row},
 };
 
@@ -22,7 +22,9 @@ const OPEN: &str = "open";
 /// The outcome of an act that is its own end.
 const DONE: &str = "done";
 /// The action of a task's entry.
-const TASK: &str = "task";
+pub const TASK: &str = "task";
+/// Every outcome that an entry may have.
+pub const OUTCOMES: [&str; 5] = [OPEN, DONE, "completed", "failed", "cancelled"];
 
 row! {
     /// An entry of the audit trail.
@@ -314,7 +316,7 @@ impl Projection for AuditTrail {
         &[AuditRow::TABLE]
     }
 
-    async fn apply(&self, events: &[RecordedEvent], connection: &mut Connection) -> Result<(), ApplyError> {
-        fold_all::<AuditRow>(events, connection).await
+    async fn apply(&self, events: &[RecordedEvent], transaction: &mut Transaction) -> Result<(), ApplyError> {
+        fold_all::<AuditRow>(events, transaction).await
     }
 }

@@ -3,8 +3,10 @@
 use eventlog::Position;
 
 use crate::{
+    database::Transaction,
     projection::Projection,
-    table::{Column, Connection, read},
+    statement::Statement,
+    table::{Column, read},
 };
 
 /// A checkpoint was not where its projector had left it: another one is at work on the same store.
@@ -20,37 +22,32 @@ pub struct Moved {
 /// Where the projection stands; at 0, with its tables emptied, if it has no checkpoint or one of another version.
 pub(crate) async fn load(
     projection: &dyn Projection,
-    connection: &mut Connection,
+    transaction: &mut Transaction,
 ) -> Result<Position, sqlx::Error> {
-    let found = sqlx::query("SELECT version, pos FROM projection_checkpoint WHERE name = $1")
-        .bind(projection.name())
-        .fetch_optional(&mut *connection)
-        .await?;
-    if let Some(row) = found
-        && read::<u64>(&row, "version")? == projection.version()
+    let mut select = Statement::new("SELECT version, pos FROM projection_checkpoint WHERE name = ");
+    select.bind(projection.name());
+    let found = transaction.fetch_all(&select).await?;
+    if let Some(row) = found.first()
+        && read::<u64>(row, "version")? == projection.version()
     {
-        return read(&row, "pos");
+        return read(row, "pos");
     }
-    reset(projection, connection).await?;
+    reset(projection, transaction).await?;
     Ok(Position::ZERO)
 }
 
 /// Empties the projection's tables and puts its checkpoint to 0.
 pub(crate) async fn reset(
     projection: &dyn Projection,
-    connection: &mut Connection,
+    transaction: &mut Transaction,
 ) -> Result<(), sqlx::Error> {
     for table in projection.tables() {
-        sqlx::QueryBuilder::new("DELETE FROM ").push(table).build().execute(&mut *connection).await?;
+        transaction.execute(&Statement::new(format!("DELETE FROM {table}"))).await?;
     }
-    sqlx::query(
-        "INSERT INTO projection_checkpoint (name, version, pos) VALUES ($1, $2, 0) \
-         ON CONFLICT (name) DO UPDATE SET version = excluded.version, pos = excluded.pos",
-    )
-    .bind(projection.name())
-    .bind(i64::try_from(projection.version()).unwrap_or(i64::MAX))
-    .execute(&mut *connection)
-    .await?;
+    let mut insert = Statement::new("INSERT INTO projection_checkpoint (name, version, pos) VALUES ");
+    insert.push_rows([vec![projection.name().into(), projection.version().cell(), 0_i64.into()]]);
+    insert.push(" ON CONFLICT (name) DO UPDATE SET version = excluded.version, pos = excluded.pos");
+    transaction.execute(&insert).await?;
     Ok(())
 }
 
@@ -59,32 +56,26 @@ pub(crate) async fn advance(
     name: &'static str,
     from: Position,
     to: Position,
-    connection: &mut Connection,
+    transaction: &mut Transaction,
 ) -> Result<Result<(), Moved>, sqlx::Error> {
-    let moved = sqlx::query("UPDATE projection_checkpoint SET pos = $1 WHERE name = $2 AND pos = $3")
-        .bind(as_int(to))
-        .bind(name)
-        .bind(as_int(from))
-        .execute(&mut *connection)
-        .await?;
-    Ok(if moved.rows_affected() == 1 { Ok(()) } else { Err(Moved { name, expected: from }) })
+    let mut update = Statement::new("UPDATE projection_checkpoint SET pos = ");
+    update.bind(to.cell()).push(" WHERE name = ").bind(name).push(" AND pos = ").bind(from.cell());
+    let moved = transaction.execute(&update).await?;
+    Ok(if moved == 1 { Ok(()) } else { Err(Moved { name, expected: from }) })
 }
 
 /// The position up to which every projection has come.
-pub(crate) async fn lowest(connection: &mut Connection) -> Result<Position, sqlx::Error> {
-    let row = sqlx::query("SELECT MIN(pos) AS pos FROM projection_checkpoint").fetch_one(connection).await?;
-    Ok(read::<Option<Position>>(&row, "pos")?.unwrap_or_default())
+pub(crate) async fn lowest(transaction: &mut Transaction) -> Result<Position, sqlx::Error> {
+    one_of_all("SELECT MIN(pos) AS pos FROM projection_checkpoint", transaction).await
 }
 
 /// The position up to which any projection has come.
-pub(crate) async fn highest(connection: &mut Connection) -> Result<Position, sqlx::Error> {
-    let row = sqlx::query("SELECT MAX(pos) AS pos FROM projection_checkpoint").fetch_one(connection).await?;
-    Ok(read::<Option<Position>>(&row, "pos")?.unwrap_or_default())
+pub(crate) async fn highest(transaction: &mut Transaction) -> Result<Position, sqlx::Error> {
+    one_of_all("SELECT MAX(pos) AS pos FROM projection_checkpoint", transaction).await
 }
 
-fn as_int(position: Position) -> Option<i64> {
-    match position.cell() {
-        crate::table::Cell::Int(int) => int,
-        crate::table::Cell::Text(text) => unreachable!("a position is a number, not {text:?}"),
-    }
+async fn one_of_all(select: &str, transaction: &mut Transaction) -> Result<Position, sqlx::Error> {
+    let rows = transaction.fetch_all(&Statement::new(select)).await?;
+    let position = rows.first().map(|row| read::<Option<Position>>(row, "pos")).transpose()?;
+    Ok(position.flatten().unwrap_or_default())
 }

@@ -16,7 +16,7 @@ use eventlog::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    projection::{ApplyError, Connection, Misfit, Projection},
+    projection::{ApplyError, Misfit, Projection, Transaction},
     table::{Folded, Row, fold_all, row, write},
 };
 
@@ -201,9 +201,9 @@ impl Projection for InstanceHealth {
         &[InstanceRow::TABLE, LinkRow::TABLE]
     }
 
-    async fn apply(&self, events: &[RecordedEvent], connection: &mut Connection) -> Result<(), ApplyError> {
-        fold_all::<InstanceRow>(events, connection).await?;
+    async fn apply(&self, events: &[RecordedEvent], transaction: &mut Transaction) -> Result<(), ApplyError> {
+        fold_all::<InstanceRow>(events, transaction).await?;
         let links: Vec<LinkRow> = events.iter().flat_map(LinkRow::all_of).collect();
-        write(&links, connection).await
+        write(&links, transaction).await
     }
 }

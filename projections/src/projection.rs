@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use eventlog::{Position, RecordedEvent};
 
-pub use crate::table::Connection;
+pub use crate::database::Transaction;
 use crate::{
     audit_trail::AuditTrail, instance_health::InstanceHealth, space_list::SpaceList,
     task_history::TaskHistory, workspace_access::WorkspaceAccess,
@@ -52,7 +52,7 @@ pub trait Projection: Send + Sync {
     ///
     /// # Errors
     /// [`ApplyError`]: the caller rolls back.
-    async fn apply(&self, events: &[RecordedEvent], connection: &mut Connection) -> Result<(), ApplyError>;
+    async fn apply(&self, events: &[RecordedEvent], transaction: &mut Transaction) -> Result<(), ApplyError>;
 }
 
 /// Every projection of this program.

@@ -9,7 +9,7 @@ use eventlog::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    projection::{ApplyError, Connection, Misfit, Projection},
+    projection::{ApplyError, Misfit, Projection, Transaction},
     table::{Folded, Row, fold_all, row},
 };
 
@@ -202,7 +202,7 @@ impl Projection for SpaceList {
         &[SpaceRow::TABLE]
     }
 
-    async fn apply(&self, events: &[RecordedEvent], connection: &mut Connection) -> Result<(), ApplyError> {
-        fold_all::<SpaceRow>(events, connection).await
+    async fn apply(&self, events: &[RecordedEvent], transaction: &mut Transaction) -> Result<(), ApplyError> {
+        fold_all::<SpaceRow>(events, transaction).await
     }
 }

@@ -1,40 +1,19 @@
 //! The database of the views: one writer, a few readers, and who is told how far it is.
 
-use std::{
-    collections::BTreeMap,
-    fs::{OpenOptions, remove_file},
-    io,
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, io, sync::Arc};
 
 use eventlog::Position;
-use sqlx::{
-    Column as _, ConnectOptions as _, Connection as _, Pool, QueryBuilder, Row as _, SqliteConnection,
-    TypeInfo as _, ValueRef as _,
-    migrate::{MigrateError, Migrator},
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
-};
+use sqlx::migrate::MigrateError;
 use tokio::sync::watch;
 
 use crate::{
-    checkpoint, projection,
+    checkpoint,
+    database::{Database, Place, Transaction},
+    origin, projection,
     projector::Progress,
-    table::{Db, SqlRow},
+    statement::Statement,
     views::Views,
 };
-
-/// One head of migrations for every database that the views may lie in.
-static MIGRATIONS: Migrator = sqlx::migrate!("src/migrations");
-
-/// Connections that read at once; more queries wait.
-const READERS_MAX: u32 = 4;
-/// How long a query waits for a connection, or a statement for another program's lock.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Page cache of the writer. The default of 2 MB slows a rebuild down once the indexes have outgrown it.
-const WRITER_CACHE_KIB: u32 = 8 * 1024;
 
 /// Why the views could not be opened. They are disposable: [`Store::remove`] and a rebuild bring them back.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +21,7 @@ pub enum StoreError {
     /// The file could not be made or removed.
     #[error("the file of the views could not be made or removed")]
     File(#[source] io::Error),
-    /// It is no database, or a damaged one, or cannot be read.
+    /// It is no database, or a damaged one, or cannot be read, or does not answer.
     #[error("the views could not be read or written")]
     Database(#[from] sqlx::Error),
     /// Its tables are those of another version of this program.
@@ -56,13 +35,24 @@ impl StoreError {
     pub fn is_cured_by_rebuild(&self) -> bool {
         match self {
             Self::File(_) => false,
+            // A PostgreSQL that does not answer, or refuses, is not cured by dropping what it holds.
+            Self::Migration(MigrateError::Execute(error)) => is_of_content(error) || !is_of_postgres(error),
             Self::Migration(_) => true,
-            // SQLITE_CORRUPT and SQLITE_NOTADB; sqlite.org/rescode.html.
-            Self::Database(error) => error
-                .as_database_error()
-                .and_then(sqlx::error::DatabaseError::code)
-                .is_some_and(|code| matches!(code.as_ref(), "11" | "26")),
+            Self::Database(error) => is_of_content(error),
         }
+    }
+}
+
+/// `SQLITE_CORRUPT` and `SQLITE_NOTADB` (sqlite.org/rescode.html); no code of PostgreSQL has two digits.
+fn is_of_content(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    code.is_some_and(|code| matches!(code.as_ref(), "11" | "26"))
+}
+
+fn is_of_postgres(error: &sqlx::Error) -> bool {
+    match error.as_database_error() {
+        Some(error) => error.try_downcast_ref::<sqlx::postgres::PgDatabaseError>().is_some(),
+        None => matches!(error, sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed),
     }
 }
 
@@ -72,64 +62,38 @@ pub type Dump = BTreeMap<&'static str, Vec<String>>;
 /// The database of the views. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
-    writer: Pool<Db>,
-    readers: Pool<Db>,
+    database: Database,
     progress: Arc<watch::Sender<Progress>>,
     wanted: Arc<watch::Sender<Position>>,
     reached: Position,
 }
 
 impl Store {
-    /// Opens the views in the file `path` (made if it is not there, 0600) and brings their tables up to date.
+    /// Opens the views (made where they are not there) and brings their tables up to date.
     ///
     /// # Errors
     /// [`StoreError`]; see [`StoreError::is_cured_by_rebuild`].
-    pub async fn open(path: &Path) -> Result<Self, StoreError> {
-        // The database would make it readable for all; its side files take over the mode of this one.
-        OpenOptions::new().create(true).append(true).mode(0o600).open(path).map_err(StoreError::File)?;
-        let options = SqliteConnectOptions::new()
-            .filename(path)
-            .journal_mode(SqliteJournalMode::Wal)
-            // A power cut may take the last batches, with their checkpoint: they are folded again.
-            .synchronous(SqliteSynchronous::Normal)
-            .busy_timeout(BUSY_TIMEOUT);
-        let writer = SqlitePoolOptions::new()
-            .max_connections(1)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            .test_before_acquire(false)
-            .after_release(|connection, _| Box::pin(is_at_rest(connection)))
-            .acquire_timeout(BUSY_TIMEOUT)
-            .connect_with(options.clone().pragma("cache_size", format!("-{WRITER_CACHE_KIB}")))
-            .await?;
-        MIGRATIONS.run(&writer).await?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(READERS_MAX)
-            .test_before_acquire(false)
-            .acquire_timeout(BUSY_TIMEOUT)
-            .connect_with(options.read_only(true))
-            .await?;
-        let mut connection = writer.acquire().await?;
-        let checkpoint = checkpoint::lowest(&mut connection).await?;
-        let reached = checkpoint::highest(&mut connection).await?;
-        drop(connection);
+    pub async fn open(place: &Place) -> Result<Self, StoreError> {
+        let database = Database::open(place).await?;
+        let mut transaction = database.begin().await?;
+        let checkpoint = checkpoint::lowest(&mut transaction).await?;
+        let reached = checkpoint::highest(&mut transaction).await?;
+        drop(transaction);
         let (progress, _) = watch::channel(Progress::at(checkpoint));
         let (wanted, _) = watch::channel(Position::ZERO);
-        Ok(Self { writer, readers, progress: Arc::new(progress), wanted: Arc::new(wanted), reached })
+        Ok(Self { database, progress: Arc::new(progress), wanted: Arc::new(wanted), reached })
     }
 
-    /// How far any view in the file `path` has come, without changing it; `None` if there are no views.
+    /// How far any view in that place has come, without changing it; `None` if there are no views.
     ///
     /// # Errors
     /// [`StoreError::Database`].
-    pub async fn reached_in(path: &Path) -> Result<Option<Position>, StoreError> {
-        if !path.exists() {
-            return Ok(None);
-        }
-        let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY_TIMEOUT);
-        let mut connection = options.connect().await?;
-        let reached = checkpoint::highest(&mut connection).await;
-        connection.close().await?;
+    pub async fn reached_in(place: &Place) -> Result<Option<Position>, StoreError> {
+        let Some(connections) = Database::open_existing(place).await? else { return Ok(None) };
+        let mut transaction = connections.begin().await?;
+        let reached = checkpoint::highest(&mut transaction).await;
+        drop(transaction);
+        connections.close().await;
         Ok(Some(reached?))
     }
 
@@ -139,26 +103,18 @@ impl Store {
         self.reached
     }
 
-    /// Removes the views in the file `path`, which must not be open.
+    /// Throws the views in that place away; they must not be open.
     ///
     /// # Errors
-    /// [`StoreError::File`].
-    pub fn remove(path: &Path) -> Result<(), StoreError> {
-        for suffix in ["", "-wal", "-shm"] {
-            let mut file = path.as_os_str().to_owned();
-            file.push(suffix);
-            match remove_file(PathBuf::from(file)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(StoreError::File(error)),
-                _ => {}
-            }
-        }
-        Ok(())
+    /// [`StoreError`].
+    pub async fn remove(place: &Place) -> Result<(), StoreError> {
+        Database::remove(place).await
     }
 
     /// What reads the views.
     #[must_use]
     pub fn views(&self) -> Views {
-        Views::new(self.readers.clone(), self.progress.subscribe(), Arc::clone(&self.wanted))
+        Views::new(self.database.readers().clone(), self.progress.subscribe(), Arc::clone(&self.wanted))
     }
 
     /// How far the views are, and a notice of each change.
@@ -167,15 +123,16 @@ impl Store {
         self.progress.subscribe()
     }
 
-    /// Empties every view and puts every checkpoint to 0, in one transaction. No projector may be running.
+    /// Empties every view, puts every checkpoint to 0, and lets the views be of any log, in one transaction. No projector may be running.
     ///
     /// # Errors
     /// [`StoreError::Database`]: nothing was emptied.
     pub async fn reset(&self) -> Result<(), StoreError> {
-        let mut transaction = self.writer.begin().await?;
+        let mut transaction = self.begin().await?;
         for projection in projection::all() {
             checkpoint::reset(projection.as_ref(), &mut transaction).await?;
         }
+        origin::forget(&mut transaction).await?;
         transaction.commit().await?;
         self.progress.send_replace(Progress::at(Position::ZERO));
         Ok(())
@@ -186,22 +143,32 @@ impl Store {
     /// # Errors
     /// [`StoreError::Database`].
     pub async fn dump(&self) -> Result<Dump, StoreError> {
-        let mut transaction = self.readers.begin().await?;
-        let mut dump = Dump::new();
-        for table in projection::all().iter().flat_map(|projection| projection.tables()) {
-            dump.insert(table, dump_table(table, &mut transaction).await?);
-        }
-        Ok(dump)
+        let mut transaction = self.database.readers().begin().await?;
+        Ok(dump(&mut transaction).await?)
+    }
+
+    /// How far all of the views in that place have come, and their rows, without changing any; `None` if there are none.
+    ///
+    /// # Errors
+    /// [`StoreError`]: they can not be read, or are those of another version.
+    pub async fn look(place: &Place) -> Result<Option<(Position, Dump)>, StoreError> {
+        let Some(connections) = Database::open_existing(place).await? else { return Ok(None) };
+        let mut transaction = connections.begin().await?;
+        let seen = checkpoint::lowest(&mut transaction).await?;
+        let dump = dump(&mut transaction).await;
+        drop(transaction);
+        connections.close().await;
+        Ok(Some((seen, dump?)))
     }
 
     /// Closes every connection, once its statement has ended.
     pub async fn close(&self) {
-        self.readers.close().await;
-        self.writer.close().await;
+        self.database.close().await;
     }
 
-    pub(crate) const fn writer(&self) -> &Pool<Db> {
-        &self.writer
+    /// Begins to write. There is one writer: it waits for the one before it.
+    pub(crate) async fn begin(&self) -> Result<Transaction, sqlx::Error> {
+        self.database.begin().await
     }
 
     /// The highest position that a reader waits for, or has waited for.
@@ -214,36 +181,19 @@ impl Store {
     }
 }
 
-/// Whether a connection may be used again. A full disk makes SQLite take a transaction back by itself; the pool's own
-/// ROLLBACK then fails, and its count of nested transactions stays too high: what comes next would be a savepoint in a
-/// transaction that nobody ever commits.
-async fn is_at_rest(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
-    // A transaction that was dropped is rolled back on the connection's own thread; this waits for it.
-    connection.ping().await?;
-    Ok(!connection.is_in_transaction())
-}
-
-async fn dump_table(
-    table: &'static str,
-    connection: &mut SqliteConnection,
-) -> Result<Vec<String>, sqlx::Error> {
-    let mut select = QueryBuilder::<Db>::new("SELECT * FROM ");
-    let rows = select.push(table).push(" ORDER BY 1").build().fetch_all(connection).await?;
-    rows.iter().map(dump_row).collect()
-}
-
-fn dump_row(row: &SqlRow) -> Result<String, sqlx::Error> {
-    let mut fields = serde_json::Map::new();
-    for column in row.columns() {
-        let value = row.try_get_raw(column.ordinal())?;
-        let value = if value.is_null() {
-            serde_json::Value::Null
-        } else if value.type_info().name() == "INTEGER" {
-            row.try_get::<i64, _>(column.ordinal())?.into()
-        } else {
-            row.try_get::<String, _>(column.ordinal())?.into()
-        };
-        fields.insert(column.name().to_owned(), value);
+async fn dump(transaction: &mut Transaction) -> Result<Dump, sqlx::Error> {
+    let mut dump = Dump::new();
+    for table in projection::all().iter().flat_map(|projection| projection.tables()) {
+        dump.insert(table, dump_table(table, transaction).await?);
     }
-    Ok(serde_json::Value::Object(fields).to_string())
+    Ok(dump)
+}
+
+/// In an order that does not depend on how a database compares texts.
+async fn dump_table(table: &str, transaction: &mut Transaction) -> Result<Vec<String>, sqlx::Error> {
+    let records = transaction.fetch_all(&Statement::new(format!("SELECT * FROM {table}"))).await?;
+    let rows = records.iter().map(|record| Ok(serde_json::Value::Object(record.to_json()?).to_string()));
+    let mut rows = rows.collect::<Result<Vec<_>, sqlx::Error>>()?;
+    rows.sort_unstable();
+    Ok(rows)
 }

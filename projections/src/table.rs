@@ -7,6 +7,14 @@ use std::{
     error::Error,
 };
 
+use crate::{
+    database::{Array, Record, Transaction},
+    instance_health::Health,
+    projection::{ApplyError, Misfit},
+    space_list::SpaceStatus,
+    statement::{Cell, Statement},
+    task_history::TaskStatus,
+};
 use eventlog::{
     Json, Position, RecordedEvent, Redacted, Role, Sequence, Timestamp,
     event::{
@@ -19,32 +27,12 @@ use eventlog::{
     },
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned, de::IntoDeserializer};
-use sqlx::{QueryBuilder, Row as _};
 
-use crate::{
-    instance_health::Health,
-    projection::{ApplyError, Misfit},
-    space_list::SpaceStatus,
-    task_history::TaskStatus,
-};
-
-/// The database whose native driver is used; the statements keep to what PostgreSQL reads alike.
-pub(crate) type Db = sqlx::Sqlite;
-/// A connection to it.
-pub type Connection = sqlx::SqliteConnection;
-pub(crate) type SqlRow = sqlx::sqlite::SqliteRow;
-
-/// Rows in one statement. Few sizes, so that each statement is parsed once and kept: to parse is most of the work of a
+/// Rows in one statement, where a database takes no arrays. Few sizes, so that each statement is parsed once and kept: to parse is most of the work of a
 /// long one. The largest stays far below the limit of bound values (32 766 in SQLite) at the widest row.
 const STATEMENT_ROWS: [usize; 3] = [64, 8, 1];
 
 type BoxError = Box<dyn Error + Send + Sync>;
-
-/// A value as the database holds it.
-pub(crate) enum Cell {
-    Text(Option<String>),
-    Int(Option<i64>),
-}
 
 /// A type that a column can hold.
 pub(crate) trait Column: Sized {
@@ -174,11 +162,11 @@ fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, BoxError> {
     Ok(serde_json::from_str(text)?)
 }
 
-pub(crate) fn read<T: Column>(row: &SqlRow, column: &'static str) -> Result<T, sqlx::Error> {
+pub(crate) fn read<T: Column>(row: &Record, column: &'static str) -> Result<T, sqlx::Error> {
     let value = if T::IS_TEXT {
-        row.try_get::<Option<String>, _>(column)?.map_or_else(T::missing, T::from_text)
+        row.text(column)?.map_or_else(T::missing, T::from_text)
     } else {
-        row.try_get::<Option<i64>, _>(column)?.map_or_else(T::missing, T::from_int)
+        row.int(column)?.map_or_else(T::missing, T::from_int)
     };
     value.map_err(|source| sqlx::Error::ColumnDecode { index: column.to_owned(), source })
 }
@@ -191,7 +179,7 @@ pub(crate) trait Row: Sized + Send + Sync {
     /// How many places in lists belong to one position of the log.
     const PLACES_PER_EVENT: u64 = 1;
     fn cells(&self) -> Vec<Cell>;
-    fn read(row: &SqlRow) -> Result<Self, sqlx::Error>;
+    fn read(row: &Record) -> Result<Self, sqlx::Error>;
 }
 
 /// A row that is folded from the events of one thing.
@@ -216,11 +204,11 @@ macro_rules! row {
             const COLUMNS: &'static [&'static str] = &[$(stringify!($field)),*];
             $(const PLACES_PER_EVENT: u64 = $places;)?
 
-            fn cells(&self) -> Vec<crate::table::Cell> {
+            fn cells(&self) -> Vec<crate::statement::Cell> {
                 vec![$(crate::table::Column::cell(&self.$field)),*]
             }
 
-            fn read(row: &crate::table::SqlRow) -> Result<Self, sqlx::Error> {
+            fn read(row: &crate::database::Record) -> Result<Self, sqlx::Error> {
                 Ok(Self { $($field: crate::table::read(row, stringify!($field))?),* })
             }
         }
@@ -233,7 +221,7 @@ pub(crate) use row;
 /// Once, because PostgreSQL refuses to touch a row twice in one statement, and because it is what makes a batch fast.
 pub(crate) async fn fold_all<R: Folded>(
     events: &[RecordedEvent],
-    connection: &mut Connection,
+    transaction: &mut Transaction,
 ) -> Result<(), ApplyError> {
     let keyed: Vec<(String, &RecordedEvent)> =
         events.iter().filter_map(|event| R::key_of(event).map(|key| (key, event))).collect();
@@ -243,24 +231,42 @@ pub(crate) async fn fold_all<R: Folded>(
         .filter(|(key, event)| seen.insert(key.as_str()) && !R::is_first(event))
         .map(|(key, _)| key.as_str())
         .collect();
-    let mut rows = load::<R>(&unknown, connection).await?;
+    let mut rows = load::<R>(&unknown, transaction).await?;
     for (key, event) in &keyed {
         let row = rows.remove(key);
         if let Some(row) = R::fold(row, event)? {
             rows.insert(key.clone(), row);
         }
     }
-    write(&rows.into_values().collect::<Vec<_>>(), connection).await
+    write(&rows.into_values().collect::<Vec<_>>(), transaction).await
 }
 
-async fn load<R: Row>(keys: &[&str], connection: &mut Connection) -> Result<HashMap<String, R>, ApplyError> {
+async fn load<R: Row>(
+    keys: &[&str],
+    transaction: &mut Transaction,
+) -> Result<HashMap<String, R>, ApplyError> {
+    let key = R::COLUMNS[0];
     let mut rows = HashMap::with_capacity(keys.len());
+    let mut take_in = |records: Vec<Record>| {
+        for record in records {
+            let key = record.text(key)?.ok_or_else(|| sqlx::Error::ColumnNotFound(key.to_owned()))?;
+            rows.insert(key, R::read(&record)?);
+        }
+        Ok::<_, sqlx::Error>(())
+    };
+    if transaction.takes_arrays() {
+        if !keys.is_empty() {
+            let mut select = select::<R>();
+            select.push(" WHERE ").push(key).push(" = ANY($1)");
+            let keys = Array::Text(keys.iter().map(|key| Some((*key).to_owned())).collect());
+            take_in(transaction.fetch_by_arrays(&select.sql, vec![keys]).await?)?;
+        }
+        return Ok(rows);
+    }
     for keys in statements(keys) {
         let mut select = select::<R>();
-        push_in(&mut select, " WHERE ", R::COLUMNS[0], keys);
-        for row in select.build().persistent(true).fetch_all(&mut *connection).await? {
-            rows.insert(row.try_get(R::COLUMNS[0])?, R::read(&row)?);
-        }
+        select.push_in(" WHERE ", key, keys);
+        take_in(transaction.fetch_all(&select).await?)?;
     }
     Ok(rows)
 }
@@ -276,49 +282,47 @@ fn statements<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
 }
 
 /// Writes rows whole: a row that is there is replaced.
-pub(crate) async fn write<R: Row>(rows: &[R], connection: &mut Connection) -> Result<(), ApplyError> {
+pub(crate) async fn write<R: Row>(rows: &[R], transaction: &mut Transaction) -> Result<(), ApplyError> {
+    let names = R::COLUMNS.join(", ");
+    let updates: Vec<String> =
+        R::COLUMNS[1..].iter().map(|column| format!("{column} = excluded.{column}")).collect();
+    let end = format!(" ON CONFLICT ({}) DO UPDATE SET {}", R::COLUMNS[0], updates.join(", "));
+    if transaction.takes_arrays() {
+        if !rows.is_empty() {
+            let columns = columns_of(rows);
+            let places: Vec<String> = (1..).zip(&columns).map(|(n, column)| column.place(n)).collect();
+            let insert = format!(
+                "INSERT INTO {} ({names}) SELECT * FROM UNNEST({}){end}",
+                R::TABLE,
+                places.join(", ")
+            );
+            transaction.fetch_by_arrays(&insert, columns).await?;
+        }
+        return Ok(());
+    }
     for rows in statements(rows) {
-        let mut insert = QueryBuilder::<Db>::new("INSERT INTO ");
-        insert.push(R::TABLE).push(" (").push(R::COLUMNS.join(", ")).push(") ");
-        insert.push_values(rows, |mut values, row| {
-            for cell in row.cells() {
-                match cell {
-                    Cell::Text(text) => values.push_bind(text),
-                    Cell::Int(int) => values.push_bind(int),
-                };
-            }
-        });
-        let updates: Vec<String> =
-            R::COLUMNS[1..].iter().map(|column| format!("{column} = excluded.{column}")).collect();
-        insert.push(" ON CONFLICT (").push(R::COLUMNS[0]).push(") DO UPDATE SET ").push(updates.join(", "));
-        insert.build().persistent(true).execute(&mut *connection).await?;
+        let mut insert = Statement::new(format!("INSERT INTO {} ({names}) VALUES ", R::TABLE));
+        insert.push_rows(rows.iter().map(Row::cells)).push(&end);
+        transaction.execute(&insert).await?;
     }
     Ok(())
 }
 
-/// `SELECT` of all columns of a row's table.
-pub(crate) fn select<R: Row>() -> QueryBuilder<Db> {
-    let mut select = QueryBuilder::new("SELECT ");
-    select.push(R::COLUMNS.join(", ")).push(" FROM ").push(R::TABLE);
-    select
+/// The rows, column by column.
+fn columns_of<R: Row>(rows: &[R]) -> Vec<Array> {
+    let mut columns: Vec<Array> = Vec::new();
+    for (nth, row) in rows.iter().enumerate() {
+        for (index, cell) in row.cells().into_iter().enumerate() {
+            if nth == 0 {
+                columns.push(Array::like(&cell, rows.len()));
+            }
+            columns[index].push(cell);
+        }
+    }
+    columns
 }
 
-/// `<before><column> IN (…)`; of no values, what is never true.
-pub(crate) fn push_in<T: ToString>(
-    query: &mut QueryBuilder<Db>,
-    before: &'static str,
-    column: &'static str,
-    values: &[T],
-) {
-    query.push(before);
-    if values.is_empty() {
-        query.push("1 = 0");
-        return;
-    }
-    query.push(column).push(" IN (");
-    let mut list = query.separated(", ");
-    for value in values {
-        list.push_bind(value.to_string());
-    }
-    query.push(")");
+/// `SELECT` of all columns of a row's table.
+pub(crate) fn select<R: Row>() -> Statement {
+    Statement::new(format!("SELECT {} FROM {}", R::COLUMNS.join(", "), R::TABLE))
 }

@@ -9,7 +9,7 @@ use eventlog::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    projection::{ApplyError, Connection, Misfit, Projection},
+    projection::{ApplyError, Misfit, Projection, Transaction},
     table::{Folded, Row, fold_all, row, write},
 };
 
@@ -243,9 +243,9 @@ impl Projection for TaskHistory {
         &[TaskRow::TABLE, ArtifactRow::TABLE]
     }
 
-    async fn apply(&self, events: &[RecordedEvent], connection: &mut Connection) -> Result<(), ApplyError> {
-        fold_all::<TaskRow>(events, connection).await?;
+    async fn apply(&self, events: &[RecordedEvent], transaction: &mut Transaction) -> Result<(), ApplyError> {
+        fold_all::<TaskRow>(events, transaction).await?;
         let artifacts: Vec<ArtifactRow> = events.iter().flat_map(ArtifactRow::all_of).collect();
-        write(&artifacts, connection).await
+        write(&artifacts, transaction).await
     }
 }

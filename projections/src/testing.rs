@@ -1,6 +1,10 @@
 //! A log and a store in a temporary folder, and the words in which the tests below speak.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    mem::ManuallyDrop,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use eventlog::{
@@ -21,11 +25,13 @@ use eventlog::{
     sealing::{Fingerprint, KeyId, Sealed},
 };
 use futures::StreamExt;
+use own_postgres::Cluster;
 use tempfile::TempDir;
 use tokio::sync::watch;
+use url::Url;
 use uuid::Uuid;
 
-use crate::{Projector, ProjectorError, Store, Views, projection::Projection};
+use crate::{Place, Projector, ProjectorError, Store, Views, projection::Projection};
 
 /// Long enough for a slow machine; nothing waits so long unless the test fails.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
@@ -222,24 +228,69 @@ pub(crate) fn granted(n: u64, to: &str, on_instance: u64) -> Fact {
     of_workspace(to, event)
 }
 
-/// A log, the store that is fed from it, and its folder.
+/// The databases that views may lie in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Engine {
+    Sqlite,
+    Postgres,
+}
+
+/// Makes each promise a test on SQLite and a test on PostgreSQL.
+macro_rules! on_both {
+    ($($promise:ident,)*) => {$(
+        mod $promise {
+            #[tokio::test]
+            async fn in_sqlite() {
+                super::$promise(crate::testing::Engine::Sqlite).await;
+            }
+
+            #[tokio::test]
+            async fn in_postgresql() {
+                super::$promise(crate::testing::Engine::Postgres).await;
+            }
+        }
+    )*};
+}
+pub(crate) use on_both;
+
+/// A schema of its own in the one cluster of this process, or in the one that the run has made.
+fn fresh_schema() -> Place {
+    static URL: OnceLock<String> = OnceLock::new();
+    let url = URL.get_or_init(|| {
+        std::env::var(own_postgres::SHARED).unwrap_or_else(|_| {
+            // Held until the process ends; its keeper sees that.
+            let cluster = ManuallyDrop::new(Cluster::start().expect("a PostgreSQL starts"));
+            cluster.url()
+        })
+    });
+    let schema = format!("t_{}", Uuid::now_v7().simple());
+    let url = Url::parse_with_params(url, [("schema", schema)]).expect("a URL");
+    Place::postgres(&url).expect("it is on this machine")
+}
+
+/// A log, the store that is fed from it, and its place.
 pub(crate) struct World {
     pub(crate) folder: TempDir,
+    pub(crate) place: Place,
     pub(crate) log: Arc<MemoryLog>,
     pub(crate) store: Store,
     appended: u64,
 }
 
 impl World {
-    pub(crate) async fn new() -> Self {
+    pub(crate) async fn new(on: Engine) -> Self {
         let folder = TempDir::new().expect("a temporary folder can be made");
-        let store = Store::open(&folder.path().join("views.db")).await.expect("the store opens");
-        Self { folder, log: Arc::new(MemoryLog::new()), store, appended: 0 }
+        let place = match on {
+            Engine::Sqlite => Place::Sqlite(folder.path().join("views.db")),
+            Engine::Postgres => fresh_schema(),
+        };
+        let store = Store::open(&place).await.expect("the store opens");
+        Self { folder, place, log: Arc::new(MemoryLog::new()), store, appended: 0 }
     }
 
-    /// Another process over the same file.
+    /// Another process over the same place.
     pub(crate) async fn second_store(&self) -> Store {
-        Store::open(&self.folder.path().join("views.db")).await.expect("the store opens twice")
+        Store::open(&self.place).await.expect("the store opens twice")
     }
 
     /// Each fact is recorded at its position in seconds.
@@ -276,8 +327,8 @@ impl World {
 }
 
 /// The views after these facts; the world must be kept as long as they are read.
-pub(crate) async fn given(facts: impl IntoIterator<Item = Fact>) -> (World, Views) {
-    let mut world = World::new().await;
+pub(crate) async fn given(on: Engine, facts: impl IntoIterator<Item = Fact>) -> (World, Views) {
+    let mut world = World::new(on).await;
     world.happen(facts).await;
     world.catch_up().await.expect("the facts fit");
     let views = world.store.views();

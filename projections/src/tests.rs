@@ -1,6 +1,7 @@
 //! What the views promise, in the words of the domain.
 
 mod audit;
+mod engines;
 mod feeding;
 mod folds;
 mod full_disk;

@@ -7,16 +7,17 @@ use eventlog::{
     event::space::Owner,
     id::{ArtifactId, BindingId, InstanceId, OwnerId, SpaceId, TaskId, TokenId, WorkspaceId},
 };
-use sqlx::{Pool, QueryBuilder};
 use tokio::sync::watch;
 
 use crate::{
     audit_trail::AuditRow,
     cursor::{self, InvalidCursor, Scope},
+    database::Connections,
     instance_health::InstanceRow,
     projector::{Condition, Progress},
     space_list::{SpaceRow, SpaceStatus},
-    table::{Db, Row, name_of, push_in, read, select},
+    statement::Statement,
+    table::{Row, name_of, read, select},
     task_history::{ArtifactRow, TaskRow},
     workspace_access::{BindingRow, TokenRow, WorkspaceRow},
 };
@@ -96,7 +97,7 @@ pub struct AuditFilter {
 /// Reads the views. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Views {
-    readers: Pool<Db>,
+    readers: Connections,
     progress: watch::Receiver<Progress>,
     /// Where readers say what they wait for, so that the projector does not gather meanwhile.
     wanted: Arc<watch::Sender<Position>>,
@@ -104,7 +105,7 @@ pub struct Views {
 
 impl Views {
     pub(crate) const fn new(
-        readers: Pool<Db>,
+        readers: Connections,
         progress: watch::Receiver<Progress>,
         wanted: Arc<watch::Sender<Position>>,
     ) -> Self {
@@ -180,14 +181,14 @@ impl Views {
         let mut query = select::<SpaceRow>();
         query.push(" WHERE 1 = 1");
         if let Some(workspaces) = workspaces {
-            push_in(&mut query, " AND ", "workspace_id", workspaces);
+            query.push_in(" AND ", "workspace_id", workspaces);
         }
         if owner.is_some() {
-            query.push(" AND owner_type = ").push_bind(owner_type);
-            query.push(" AND owner_id = ").push_bind(owner_id.to_owned());
+            query.push(" AND owner_type = ").bind(owner_type);
+            query.push(" AND owner_id = ").bind(owner_id.to_owned());
         }
         if !status.is_empty() {
-            query.push(" AND status = ").push_bind(status);
+            query.push(" AND status = ").bind(status);
         }
         self.page(query, scope, cursor, limit).await
     }
@@ -245,12 +246,12 @@ impl Views {
                 " AND (EXISTS (SELECT 1 FROM instance_workspace AS link \
                  WHERE link.browser_instance_id = instance.browser_instance_id",
             );
-            push_in(&mut query, " AND ", "link.workspace_id", workspaces);
+            query.push_in(" AND ", "link.workspace_id", workspaces);
             query.push(
                 ") OR EXISTS (SELECT 1 FROM binding WHERE binding.revoked_at IS NULL \
                  AND binding.browser_instance_id = instance.browser_instance_id",
             );
-            push_in(&mut query, " AND ", "binding.workspace_id", workspaces);
+            query.push_in(" AND ", "binding.workspace_id", workspaces);
             query.push("))");
         }
         self.page(query, scope, cursor, limit).await
@@ -326,7 +327,7 @@ impl Views {
         for (column, value) in wanted {
             if let Some(value) = value {
                 filters.extend([column.to_owned(), value.clone()]);
-                query.push(" AND ").push(column).push(" = ").push_bind(value);
+                query.push(" AND ").push(column).push(" = ").bind(value);
             }
         }
         let filters: Vec<&str> = filters.iter().map(String::as_str).collect();
@@ -335,14 +336,14 @@ impl Views {
 
     async fn one<R: Row>(&self, key: &str) -> Result<Option<R>, ViewError> {
         let mut query = select::<R>();
-        query.push(" WHERE ").push(R::COLUMNS[0]).push(" = ").push_bind(key.to_owned());
-        let row = query.build().fetch_optional(&self.readers).await?;
+        query.push(" WHERE ").push(R::COLUMNS[0]).push(" = ").bind(key.to_owned());
+        let row = self.readers.fetch_optional(&query).await?;
         Ok(row.as_ref().map(R::read).transpose()?)
     }
 
     async fn page<R: Row>(
         &self,
-        mut query: QueryBuilder<Db>,
+        mut query: Statement,
         scope: Scope,
         cursor: Option<&str>,
         limit: usize,
@@ -354,10 +355,10 @@ impl Views {
             if after / R::PLACES_PER_EVENT > self.checkpoint().0 {
                 return Err(InvalidCursor.into());
             }
-            query.push(" AND place < ").push_bind(i64::try_from(after).map_err(|_| InvalidCursor)?);
+            query.push(" AND place < ").bind(i64::try_from(after).map_err(|_| InvalidCursor)?);
         }
-        query.push(" ORDER BY place DESC LIMIT ").push_bind(i64::try_from(limit + 1).unwrap_or(i64::MAX));
-        let mut rows = query.build().fetch_all(&self.readers).await?;
+        query.push(" ORDER BY place DESC LIMIT ").bind(i64::try_from(limit + 1).unwrap_or(i64::MAX));
+        let mut rows = self.readers.fetch_all(&query).await?;
         let is_more = rows.len() > limit;
         rows.truncate(limit);
         let next = match rows.last().filter(|_| is_more) {
@@ -368,15 +369,15 @@ impl Views {
     }
 }
 
-fn of_space<R: Row>(space: SpaceId) -> (QueryBuilder<Db>, Scope) {
+fn of_space<R: Row>(space: SpaceId) -> (Statement, Scope) {
     let mut query = select::<R>();
-    query.push(" WHERE space_id = ").push_bind(space.to_string());
+    query.push(" WHERE space_id = ").bind(space.to_string());
     (query, Scope::new(R::TABLE, &[&space.to_string()]))
 }
 
-fn of_workspace<R: Row>(workspace: &WorkspaceId) -> (QueryBuilder<Db>, Scope) {
+fn of_workspace<R: Row>(workspace: &WorkspaceId) -> (Statement, Scope) {
     let mut query = select::<R>();
-    query.push(" WHERE workspace_id = ").push_bind(workspace.to_string());
+    query.push(" WHERE workspace_id = ").bind(workspace.to_string());
     (query, Scope::new(R::TABLE, &[workspace.as_str()]))
 }
 

@@ -7,7 +7,7 @@ use eventlog::{
 };
 
 use crate::{
-    projection::{ApplyError, Connection, Misfit, Projection},
+    projection::{ApplyError, Misfit, Projection, Transaction},
     table::{Folded, Row, fold_all, row},
 };
 
@@ -210,9 +210,9 @@ impl Projection for WorkspaceAccess {
         &[WorkspaceRow::TABLE, BindingRow::TABLE, TokenRow::TABLE]
     }
 
-    async fn apply(&self, events: &[RecordedEvent], connection: &mut Connection) -> Result<(), ApplyError> {
-        fold_all::<WorkspaceRow>(events, connection).await?;
-        fold_all::<BindingRow>(events, connection).await?;
-        fold_all::<TokenRow>(events, connection).await
+    async fn apply(&self, events: &[RecordedEvent], transaction: &mut Transaction) -> Result<(), ApplyError> {
+        fold_all::<WorkspaceRow>(events, transaction).await?;
+        fold_all::<BindingRow>(events, transaction).await?;
+        fold_all::<TokenRow>(events, transaction).await
     }
 }

@@ -94,6 +94,19 @@ async fn c15_a_checkpoint_on_demand_is_kept_and_carried_and_the_log_is_held_agai
     assert_eq!(verify(&other, &[]).0, 0);
     let (code, report) = verify(&other, &against);
     assert_eq!((code, &report["findings"][0]["kind"]), (3, &json!("cut_tail")), "{report}");
+    // A file that was named and holds no checkpoint, or not only those, proves nothing.
+    let whole = fs::read_to_string(carried).expect("it reads");
+    for (name, text) in [
+        ("empty", String::new()),
+        ("garbage", "nothing\n".repeat(9)),
+        ("more", format!("{whole}\nx\ny 5\n")),
+        ("unsigned", whole.replace('\u{2014}', "-")),
+    ] {
+        let file = elsewhere.path().join(name);
+        fs::write(&file, text).expect("it is written");
+        let against = ["--checkpoints", file.to_str().expect("plain"), "--key", key];
+        assert_eq!(verify(server.data_dir(), &against).0, 1, "{name}");
+    }
     // Another key signs nothing here.
     fs::write(key, "browserspace-0011223344556677+a8f6e6e7+AepKbGPinFIKvvVQexMuxfmVR3auvr57kkIe6mkURtIs")
         .expect("it is written");
@@ -144,6 +157,35 @@ async fn c15_a_backup_beside_a_busy_server_is_whole_and_a_server_runs_on_it() {
     for name in ["keys", "operator.token", "checkpoints/signing.key"] {
         assert!(!backup.join(name).exists(), "{name} is no part of a backup");
     }
+}
+
+#[tokio::test]
+async fn c15_a_restored_folder_keeps_what_was_signed_and_signs_anew_and_a_lost_key_is_not_replaced() {
+    let server = Server::start(ServerOptions::default());
+    space_of(&server).await.play_out("r1", &Script::ok()).await.expect(200);
+    server.operator().post("/log/checkpoint", &json!({})).await.expect(200);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (backup, restored) = (folder.path().join("backup"), folder.path().join("restored"));
+    Program::on(server.data_dir(), &["backup", backup.to_str().expect("plain")]).ok();
+    let said = Program::on(&restored, &["restore", backup.to_str().expect("plain")]);
+    assert!(said.stderr.contains("signing key was not in the backup"), "{said:?}");
+    let path = |name: &str| restored.join("checkpoints").join(name);
+    let (notes, key) = (path("checkpoints.restored-1.txt"), path("public.restored-1.key"));
+    let old = ["--checkpoints", notes.to_str().expect("plain"), "--key", key.to_str().expect("plain")];
+    assert_eq!(verify(&restored, &old).0, 0);
+    Program::on(&restored, &["checkpoint"]).ok();
+    assert_eq!(
+        (verify(&restored, &[]).0, verify(&restored, &old).0),
+        (0, 0),
+        "by the new key and by the old"
+    );
+    // The same without a restore: somebody loses the key.
+    let public = fs::read(path("public.key")).expect("it reads");
+    fs::remove_file(path("signing.key")).expect("it is removed");
+    let said = Program::on(&restored, &["checkpoint"]).refused();
+    assert!(said.contains("put it back there"), "{said}");
+    assert_eq!(fs::read(path("public.key")).expect("it reads"), public, "the old one is still there");
+    assert_eq!(verify(&restored, &[]).0, 0);
 }
 
 #[tokio::test]

@@ -95,7 +95,10 @@ async fn a_runtime_that_can_not_start_is_503_and_the_refusal_is_recorded() {
     })
     .await;
     let answer = space.submit("r1", "get_url", json!({})).await;
-    let details = answer.expect_error(503, "runtime_not_ready")["details"].to_string();
+    let error = answer.expect_error(503, "runtime_not_ready");
+    let details = error["details"].to_string();
+    assert_eq!(error["details"]["reason"], "ended_early");
+    assert_eq!(error["retryable"], true);
     assert!(
         answer.header("retry-after").is_some_and(|text| text.parse::<u64>().is_ok()),
         "{}",
@@ -177,4 +180,35 @@ async fn a_runtime_that_failed_to_start_once_is_started_again() {
     space.becomes("idle").await;
     space.play_out("r1", &Script::ok()).await.expect(200);
     server.journal().at_most_once();
+}
+
+#[tokio::test]
+async fn a_browser_that_is_gone_is_named_as_the_reason_and_a_retry_is_not_advised() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let program = folder.path().join("chromium");
+    std::fs::copy("/usr/bin/true", &program).expect("a program can be copied");
+    let path = program.to_str().expect("UTF-8");
+    let server = Server::start(ServerOptions::default().arg("--chromium").arg(path));
+    std::fs::remove_file(&program).expect("it can be removed");
+    let operator = server.operator();
+    let instance = operator.chromium_instance(&["default"], &[]).await;
+    let space = operator.open(&SpaceRequest::new("default", &instance)).await;
+    // Queued or refused at once: whichever it is, the task ends for the same reason.
+    let answer = space.submit("r1", "get_url", json!({})).await;
+    if answer.status == 503 {
+        let refused = answer.expect_error(503, "runtime_not_ready");
+        assert_eq!(
+            (&refused["details"]["reason"], &refused["retryable"]),
+            (&json!("no_executable"), &json!(false))
+        );
+    }
+    let task = space.tasks().await[0]["task_id"].as_str().expect("an id").to_owned();
+    let error = space.ended(&task).await["error"].clone();
+    assert_eq!(error["code"], "runtime_not_ready");
+    assert_eq!(error["details"], json!({ "reason": "no_executable" }));
+    assert_eq!(error["message"], "the browser can not be started: no browser executable was found");
+    assert_eq!((&error["retryable"], &error["may_have_run"]), (&json!(false), &json!(false)));
+    let told = serde_json::to_string(&space.events().await).expect("JSON");
+    assert!(!told.contains(path), "no path is told: {told}");
+    space.close().await.expect(200);
 }

@@ -27,6 +27,7 @@ use crate::notice::Notice;
 use crate::observer::{Observer, auto_attach};
 use crate::process::ProcessIdentity;
 use crate::reference::TabId;
+use crate::screencast::Screencast;
 use crate::secrets::Secrets;
 use crate::session::Session;
 use crate::snapshot::Kept;
@@ -51,6 +52,7 @@ pub struct Browser {
     /// The last long text of each tab, for cursors.
     pub(crate) kept: Mutex<HashMap<TabId, Kept>>,
     pub(crate) secrets: Mutex<Secrets>,
+    pub(crate) screencast: Screencast,
     /// Who knows why an address was not reached.
     pub(crate) gate: OnceLock<Arc<dyn Gate>>,
     version: String,
@@ -89,6 +91,7 @@ impl Browser {
             worlds: Mutex::default(),
             kept: Mutex::default(),
             secrets: Mutex::default(),
+            screencast: Screencast::new(),
             gate: OnceLock::new(),
             version: String::new(),
             sandbox,

@@ -6,7 +6,7 @@ use crate::launch::{LaunchSpec, Network};
 use crate::namespace;
 
 /// Always given: the debugging pipe, and silence towards the network.
-const ALWAYS: [&str; 28] = [
+const ALWAYS: [&str; 30] = [
     "--remote-debugging-pipe",
     "--no-startup-window",
     "--no-first-run",
@@ -38,6 +38,11 @@ const ALWAYS: [&str; 28] = [
     "--disable-background-timer-throttling",
     "--disable-backgrounding-occluded-windows",
     "--disable-renderer-backgrounding",
+    // Whether somebody is signed in, and whether parts of it are new, is asked whatever the flags above say. So it is
+    // asked at a port that no browser connects to (the discard port is on the Fetch standard's list of bad ports):
+    // such a request ends inside of the browser. Pages reach the real hosts as before.
+    "--gaia-url=http://127.0.0.1:9/",
+    "--component-updater=url-source=http://127.0.0.1:9/",
 ];
 
 /// Given with a proxy: loopback and the link are no exceptions, and the browser asks no name server.
@@ -53,7 +58,8 @@ const DISABLED_FEATURES: &str = "--disable-features=Translate,MediaRouter,DialMe
      OptimizationHints,OptimizationGuideModelDownloading,AutofillServerCommunication,\
      CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,\
      SafeBrowsingEnhancedProtection,HttpsUpgrades,GlobalMediaControls,PaintHolding,DestroyProfileOnBrowserClose,\
-     DeferRendererTasksAfterInput,AsyncDns,DnsOverHttps,DnsOverHttpsUpgrade,WebTransport";
+     DeferRendererTasksAfterInput,AsyncDns,DnsOverHttps,DnsOverHttpsUpgrade,WebTransport,\
+     NetworkTimeServiceQuerying";
 
 pub(crate) fn arguments(spec: &LaunchSpec, sandbox: bool) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = ALWAYS.iter().map(OsString::from).collect();

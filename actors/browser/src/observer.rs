@@ -22,7 +22,7 @@ use tracing::{debug, trace};
 pub(crate) use self::shape::Target;
 use self::shape::{
     AttachedEvent, ChooserOpened, Dialog, DragIntercepted, FrameNamed, FrameNavigated, RequestPaused,
-    ResponseReceived, SessionGone, TargetChanged, TargetGone,
+    ResponseReceived, ScreencastShot, SessionGone, TargetChanged, TargetGone,
 };
 use crate::appearance::Appearance;
 use crate::connection::{Connection, Event, Gone, Listener};
@@ -30,6 +30,7 @@ use crate::download;
 use crate::notice::Notice;
 use crate::policy;
 use crate::reference::TabId;
+use crate::screencast::Shot;
 use crate::session::Session;
 use crate::state::{Attached, Hub, State, TABS_MAX};
 use crate::tab::{DialogInfo, FrameState, Leaving, OpenDialog, TEXT_CHARS_MAX, Tab, cut};
@@ -138,6 +139,12 @@ impl Observer {
             | "Page.frameStoppedLoading" => {
                 let frame: FrameNamed = serde_json::from_str(params)?;
                 self.change_tab(session, |tab| leaves(tab, method, frame));
+            }
+            "Page.screencastFrame" => {
+                let ScreencastShot { data, session_id: number } = serde_json::from_str(params)?;
+                let missed = self.hub.offer(Shot { session: session.into(), number, data });
+                // The browser draws no more while too many of its frames are unanswered.
+                missed.into_iter().for_each(|shot| shot.acknowledge(connection));
             }
             "Page.fileChooserOpened" => {
                 let opened: ChooserOpened = serde_json::from_str(params)?;

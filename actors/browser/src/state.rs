@@ -14,6 +14,7 @@ use crate::handover::HandedOver;
 use crate::notice::Notices;
 use crate::observer::Target;
 use crate::reference::{NodeKey, References, TabId};
+use crate::screencast::Shot;
 use crate::tab::{DownloadNote, TEXT_CHARS_MAX, Tab, TabInfo, cut};
 
 /// Tabs that one browser may have. A popup beyond is closed before its first request.
@@ -146,11 +147,17 @@ struct Inner {
     state: Mutex<State>,
     bell: watch::Sender<()>,
     notices: Notices,
+    shots: watch::Sender<Option<Shot>>,
 }
 
 impl Hub {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Inner { state: Mutex::default(), bell: watch::channel(()).0, notices: Notices::new() }))
+        Self(Arc::new(Inner {
+            state: Mutex::default(),
+            bell: watch::channel(()).0,
+            notices: Notices::new(),
+            shots: watch::channel(None).0,
+        }))
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -166,6 +173,28 @@ impl Hub {
 
     pub(crate) fn notices(&self) -> &Notices {
         &self.0.notices
+    }
+
+    /// A tab was drawn for who watches it. Gives back the shot that nobody has taken.
+    pub(crate) fn offer(&self, shot: Shot) -> Option<Shot> {
+        self.0.shots.send_replace(Some(shot))
+    }
+
+    /// Takes the newest shot, once there is one.
+    pub(crate) async fn take_shot(&self) -> Shot {
+        let mut offered = self.0.shots.subscribe();
+        loop {
+            let mut taken = None;
+            self.0.shots.send_if_modified(|shot| {
+                taken = shot.take();
+                false
+            });
+            if let Some(shot) = taken {
+                return shot;
+            }
+            // Cannot fail: the sender lives in `self`.
+            let _ = offered.changed().await;
+        }
     }
 
     pub(crate) fn bell(&self) -> watch::Receiver<()> {

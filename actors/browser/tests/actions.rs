@@ -171,7 +171,7 @@ fn png_size(bytes: &[u8]) -> (u32, u32) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_text_of_a_page_can_be_read_as_markdown() {
-    let page = r#"<h1>Head</h1><p>Some <b>bold</b> and <a href="/x">a link</a>.</p><ul><li>one<li>two</ul>
+    let page = r#"<h1>Head</h1><p>Some <b>bold</b> and <a href="/x">a link</a>.</p><ul><li>one<li>two</ul><p>bst_A_bA_b [x] *y* `z`</p>
       <table><tr><th>A<th>B<tr><td>1<td>2|3</table><input value="secret"><script>var hidden</script><p style="display:none">unseen</p>"#;
     let world = world(&[("/", page)]).await;
     world.open("/").await;
@@ -181,7 +181,9 @@ async fn the_text_of_a_page_can_be_read_as_markdown() {
         "# Head",
         "Some **bold** and [a link](http://",
         "- one\n- two",
-        "| A | B |\n| --- | --- |\n| 1 | 2\\|3 |",
+        "| A | B |\n| --- | --- |\n| 1 | 2|3 |",
+        // As it stands on the page: what is masked must be found first, and an escape would hide it.
+        "bst_A_bA_b [x] *y* `z`",
     ] {
         assert!(text.contains(part), "{part} is missing in\n{text}");
     }

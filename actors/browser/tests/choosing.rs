@@ -52,7 +52,7 @@ async fn options_are_chosen_by_value_or_label_with_events_and_nothing_else_is() 
         ("Tea", json!(["b", "g"]), "only one option"),
         ("Tea", json!(["m"]), "is disabled"),
         ("Tea", json!(["x"]), "is disabled"),
-        ("Tea", json!(["coffee"]), "has no option \"coffee\"; it has choose, Green tea, Black tea"),
+        ("Tea", json!(["coffee"]), "has no such option; it has choose, Green tea, Black tea"),
         ("No select", json!(["x"]), "is no select"),
     ] {
         let refused = select(&world, &text, name, values).await.unwrap_err();

@@ -38,6 +38,10 @@ impl Host {
             url::Host::Ipv6(address) => Some(Self::Address(IpAddr::V6(address))),
             url::Host::Domain(name) => {
                 let name = name.strip_suffix('.').unwrap_or(&name).to_ascii_lowercase();
+                // A resolver takes `a..` for `a.`, and no rule would know it.
+                if name.split('.').any(str::is_empty) {
+                    return None;
+                }
                 // With the dot gone it may read as an address after all.
                 match url::Host::parse(&name).ok()? {
                     url::Host::Ipv4(address) => Some(Self::Address(IpAddr::V4(address))),
@@ -109,7 +113,19 @@ mod tests {
         let mapped = Host::parse("[::ffff:169.254.169.254]").expect("an address");
         assert!(mapped.is_within(&Host::parse("169.254.169.254").expect("an address")));
         assert_eq!(Host::parse("EXAMPLE.org."), Some(Host::Name("example.org".to_owned())));
-        for bad in ["", "a b", "[::1", "1.2.3.4.5", "256.1.1.1", "a/b", "[fe80::1%eth0]"] {
+        for bad in [
+            "",
+            "a b",
+            "[::1",
+            "1.2.3.4.5",
+            "256.1.1.1",
+            "a/b",
+            "[fe80::1%eth0]",
+            "evil.test..",
+            "evil.test%2e%2e",
+            "a..b",
+            ".a",
+        ] {
             assert_eq!(Host::parse(bad), None, "{bad}");
         }
     }

@@ -78,6 +78,9 @@ impl Instance {
                 // The Space's `opened` follows in the same append; see `space::Opening::parts`.
                 let fence = Fence(at.position.next());
                 let holder = Holder { space: *space, workspace: workspace.clone(), fence };
+                if eventlog::mutant::is("reserved_twice") {
+                    self.holder = None;
+                }
                 self.holder.get_or_insert(holder);
             }
             InstanceEvent::Released { space, fence, .. } => {

@@ -22,7 +22,7 @@ pub(super) fn check_policy(policy: &NetworkPolicy) -> Result<(), &'static str> {
     }
     let is_scheme = |entry: &&String| INLINE_SCHEMES.contains(&entry.as_str());
     let hosts = policy.allow.iter().filter(|entry| !is_scheme(entry)).chain(&policy.deny);
-    if !hosts.into_iter().all(|entry| is_host_and_port(entry) && entry.parse::<egress::Entry>().is_ok()) {
+    if !hosts.into_iter().all(|entry| is_host_and_port(entry)) {
         return Err("has an entry that is not of the form host or host:port");
     }
     if policy.max_bytes == Some(0) || policy.max_connections == Some(0) {
@@ -31,7 +31,12 @@ pub(super) fn check_policy(policy: &NetworkPolicy) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// Whether it is what it should look like, and the wall can go by it.
 pub(crate) fn is_host_and_port(entry: &str) -> bool {
+    looks_like_host_and_port(entry) && entry.parse::<egress::Entry>().is_ok()
+}
+
+fn looks_like_host_and_port(entry: &str) -> bool {
     if let Some(rest) = entry.strip_prefix('[') {
         let Some((address, port)) = rest.split_once(']') else { return false };
         return address.parse::<Ipv6Addr>().is_ok()
@@ -71,6 +76,10 @@ mod tests {
         for bad in
             ["", "*", "a b", "http://a", "a:0", "a:65536", "a:+1", "a:", "[::1", "[x]:1", "a..b", "a/b"]
         {
+            assert!(!is_host_and_port(bad), "{bad}");
+        }
+        // What ends in a number is an address, and these are none: no wall could be built of them.
+        for bad in ["1.2.3.4.5", "1.2.3.4.5:80", "256.1.1.1", "a.1"] {
             assert!(!is_host_and_port(bad), "{bad}");
         }
         let entries = |allow: &[&str], deny: &[&str]| NetworkPolicy {

@@ -13,6 +13,8 @@ pub mod scripted;
 use std::{sync::Arc, time::Instant};
 
 use async_trait::async_trait;
+/// One picture of a live view.
+pub use browser::ScreencastFrame;
 /// Finds the Chromium to run: the configured one, or that of the usual places.
 pub use browser::find_executable;
 /// Whether a process can be given a network of its own here.
@@ -33,7 +35,7 @@ use futures::{
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub use crate::space::Notice;
+pub use crate::space::{Notice, StartFault};
 
 /// What to start.
 #[derive(Debug, Clone)]
@@ -118,19 +120,29 @@ pub trait Runtime: Send + Sync + 'static {
         stream::empty().boxed()
     }
 
+    /// Its picture as it changes, drawn while somebody watches; `None` where it has none.
+    fn screencast(&self) -> Option<watch::Receiver<Option<ScreencastFrame>>> {
+        None
+    }
+
     /// Ends the browser and everything it started, and removes what it kept; returns once nothing of it is left.
     async fn stop(&self);
 }
 
 /// Why a runtime did not start.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum RuntimeStartError {
-    /// Nothing that a retry would change: no browser installed, no sandbox, kind not allowed by the configuration.
-    #[error("the browser can not be started here: {0}")]
-    Unusable(Redacted<String>),
-    /// It may go better next time.
-    #[error("the browser did not start: {0}")]
-    Failed(Redacted<String>),
+#[error("{said}")]
+pub struct RuntimeStartError {
+    /// What callers are told.
+    pub fault: StartFault,
+    /// What the system said; for the log of the program alone.
+    pub said: Redacted<String>,
+}
+
+impl From<StartFault> for RuntimeStartError {
+    fn from(fault: StartFault) -> Self {
+        Self { fault, said: Redacted::own(fault.message()) }
+    }
 }
 
 /// Starts runtimes of one or more kinds.

@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
-    End, Outcome, Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError, Step,
+    End, Outcome, Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError, StartFault, Step,
     fence::{FenceGate, reservation_ended},
     journal::{Journal, Line, Moment},
     sample::smallest,
@@ -108,10 +108,10 @@ impl RuntimeFactory for ScriptedFactory {
     async fn start(&self, spec: RuntimeSpec) -> Result<Arc<dyn Runtime>, RuntimeStartError> {
         match self.next_start() {
             StartScript::Fail => {
-                return Err(RuntimeStartError::Failed(Redacted::own("the script says so")));
+                return Err(StartFault::EndedEarly.into());
             }
             StartScript::Unusable => {
-                return Err(RuntimeStartError::Unusable(Redacted::own("the script says so")));
+                return Err(StartFault::NoExecutable.into());
             }
             StartScript::After(Duration::ZERO) => {}
             StartScript::After(delay) => sleep(delay).await,

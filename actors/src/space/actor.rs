@@ -387,7 +387,7 @@ impl SpaceActor {
             Effect::Execute(execute) => return self.execute(*execute, origin),
             Effect::SignalCancel { operation, .. } => return self.slot.cancel(operation),
             Effect::NoteReady { generation } => Command::RuntimeReady { generation },
-            Effect::NoteUnavailable => Command::RuntimeUnavailable,
+            Effect::NoteUnavailable(fault) => Command::RuntimeUnavailable(fault),
             Effect::Recover => Command::Recover { executing },
         };
         if let Err(rejection) = self.command(&missed, Asker::Server, &origin.on_behalf(), None).await {

@@ -12,6 +12,7 @@ use eventlog::{
     sealing::{Fingerprint, Sealed},
 };
 
+use super::start_fault::StartFault;
 use crate::{caller::Caller, capability::CheckError, runtime::Outcome};
 
 /// What a Space is asked. (To make one is [`super::Open`]: it is decided over two streams.)
@@ -50,8 +51,8 @@ pub enum Command {
         /// How.
         reason: LossReason,
     },
-    /// The supervisor has given up for a while: the circuit is open.
-    RuntimeUnavailable,
+    /// The supervisor has given up for a while, and why: the circuit is open.
+    RuntimeUnavailable(StartFault),
     /// The state was read back. A running task that nobody executes here was interrupted (S7).
     Recover {
         /// The dispatch that this process is executing for this Space, if any.
@@ -78,7 +79,7 @@ impl Command {
             Self::Overdue { .. } => "overdue",
             Self::RuntimeReady { .. } => "runtime_ready",
             Self::RuntimeLost { .. } => "runtime_lost",
-            Self::RuntimeUnavailable => "runtime_unavailable",
+            Self::RuntimeUnavailable(_) => "runtime_unavailable",
             Self::Recover { .. } => "recover",
             Self::IdleTick { .. } => "idle_tick",
             Self::Notice(_) => "notice",
@@ -179,7 +180,9 @@ pub enum RuntimeStatus {
     Ready(Generation),
     /// None will be started for a while: no browser here, or the circuit is open.
     Unavailable {
-        /// After how long a retry is sensible.
+        /// After how long it is tried again.
         retry_after_ms: u64,
+        /// Why not now.
+        fault: StartFault,
     },
 }

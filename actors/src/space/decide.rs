@@ -17,6 +17,7 @@ use super::{
     NOTICES_PER_TASK_MAX, RESULT_BYTES_MAX,
     command::{Asker, Command, Facts, Notice, Report, RuntimeStatus},
     failure::{Failure, fault_code, means_runtime_is_gone},
+    start_fault::StartFault,
     state::{ActiveTask, OpenSpace, Phase, RunningTask, Space, SpaceState},
     submit::submit,
 };
@@ -113,7 +114,7 @@ fn decide_open(open: &OpenSpace, command: &Command, facts: &Facts<'_>) -> Decisi
         Command::Overdue { operation } => overdue(open, *operation),
         Command::RuntimeReady { generation } => runtime_ready(open, *generation, facts),
         Command::RuntimeLost { generation, reason } => runtime_lost(open, *generation, *reason),
-        Command::RuntimeUnavailable => runtime_unavailable(open),
+        Command::RuntimeUnavailable(fault) => runtime_unavailable(open, *fault),
         Command::Recover { executing } => recover(open, *executing),
         Command::IdleTick { last_use } => idle_tick(open, *last_use, facts),
         Command::Notice(notice) => record_notice(open, notice),
@@ -146,7 +147,7 @@ fn may_ask(command: &Command, asker: Asker<'_>) -> Result<(), Rejection> {
             | Command::Overdue { .. }
             | Command::RuntimeReady { .. }
             | Command::RuntimeLost { .. }
-            | Command::RuntimeUnavailable
+            | Command::RuntimeUnavailable(_)
             | Command::Recover { .. }
             | Command::IdleTick { .. }
             | Command::Notice(_),
@@ -167,7 +168,12 @@ fn cancel(open: &OpenSpace, reason: CancelReason) -> Decision {
         }
         Some(ActiveTask::Running(running)) if running.task.cancel.is_some() => Decision::nothing(),
         Some(ActiveTask::Running(running)) => {
-            Decision::record(vec![SpaceEvent::CancelRequested { task: running.task.task, reason }])
+            let task = running.task.task;
+            let requested = SpaceEvent::CancelRequested { task, reason };
+            if eventlog::mutant::is("cancelled_before_it_stopped") {
+                return ended(open, vec![requested, SpaceEvent::TaskCancelled { task }]);
+            }
+            Decision::record(vec![requested])
         }
     }
 }
@@ -180,6 +186,7 @@ fn close(open: &OpenSpace, reason: CloseReason) -> Decision {
     let mut events = vec![SpaceEvent::CloseRequested { reason }];
     events.extend(cancel(open, CancelReason::Closing).events);
     match open.phase {
+        Phase::Running(_) if eventlog::mutant::is("closes_over_a_task") => closed(open, events, reason),
         Phase::Running(_) => Decision::record(events),
         Phase::Idle | Phase::Queued(_) | Phase::Faulted { .. } => closed(open, events, reason),
     }
@@ -189,6 +196,7 @@ fn close(open: &OpenSpace, reason: CloseReason) -> Decision {
 fn ended(open: &OpenSpace, events: Vec<SpaceEvent>) -> Decision {
     match open.closing {
         None => Decision::record(events),
+        Some(_) if eventlog::mutant::is("closing_for_ever") => Decision::record(events),
         Some(reason) => closed(open, events, reason),
     }
 }
@@ -197,6 +205,9 @@ fn closed(open: &OpenSpace, mut events: Vec<SpaceEvent>, reason: CloseReason) ->
     let Space { id, instance, fence, .. } = open.space;
     events.push(SpaceEvent::Closed { reason });
     let released = InstanceEvent::Released { space: id, fence, reason };
+    if eventlog::mutant::is("keeps_the_instance") {
+        return Decision::record(events);
+    }
     Decision { release: Some((instance, released)), ..Decision::record(events) }
 }
 
@@ -225,7 +236,7 @@ fn report_of(open: &OpenSpace, report: &Report) -> Decision {
             faulted(open, running, error.clone(), running.generation)
         }
         Outcome::Failed(error) => ended(open, vec![SpaceEvent::TaskFailed { task, error: error.clone() }]),
-        Outcome::Cancelled if running.task.cancel.is_some() => {
+        Outcome::Cancelled if running.task.cancel.is_some() || eventlog::mutant::is("cancelled_unasked") => {
             ended(open, vec![SpaceEvent::TaskCancelled { task }])
         }
         // The core names the outcome, not the executor: nobody had asked for a cancel.
@@ -299,6 +310,7 @@ fn runtime_ready(open: &OpenSpace, generation: Generation, facts: &Facts<'_>) ->
             queued.as_ref()
         }
     };
+    let queued = queued.filter(|_| !eventlog::mutant::is("forgets_the_queue"));
     events.extend(queued.map(|task| SpaceEvent::TaskStarted {
         task: task.task,
         generation,
@@ -324,9 +336,9 @@ fn runtime_lost(open: &OpenSpace, generation: Generation, reason: LossReason) ->
 }
 
 /// Nothing will be started for a while, so who waits hears it now. It certainly did not run.
-fn runtime_unavailable(open: &OpenSpace) -> Decision {
+fn runtime_unavailable(open: &OpenSpace, fault: StartFault) -> Decision {
     match open.active_task() {
-        Some(ActiveTask::Queued(task)) => failed(open, task.task, Failure::RuntimeNotReady),
+        Some(ActiveTask::Queued(task)) => failed(open, task.task, Failure::RuntimeNotReady(fault)),
         Some(ActiveTask::Running(_)) | None => Decision::nothing(),
     }
 }
@@ -334,11 +346,14 @@ fn runtime_unavailable(open: &OpenSpace) -> Decision {
 /// S7: what ran when its executor was lost may have run to its end; nobody knows, so it is never dispatched again.
 fn recover(open: &OpenSpace, executing: Option<OperationId>) -> Decision {
     match (running(open), open.closing) {
-        (Some(running), _) if executing != Some(running.task.operation) => {
+        (Some(running), _)
+            if executing != Some(running.task.operation)
+                && !eventlog::mutant::is("forgets_what_was_interrupted") =>
+        {
             failed(open, running.task.task, Failure::Interrupted)
         }
-        (None, Some(reason)) => closed(open, Vec::new(), reason),
-        (Some(_), _) | (None, None) => Decision::nothing(),
+        (None, Some(reason)) if !eventlog::mutant::is("closing_for_ever") => closed(open, Vec::new(), reason),
+        (Some(_) | None, _) => Decision::nothing(),
     }
 }
 

@@ -11,6 +11,7 @@ use eventlog::{
 
 use super::{
     command::RuntimeStatus,
+    start_fault::StartFault,
     state::{OpenSpace, Phase, RunningTask, SpaceState},
 };
 
@@ -55,7 +56,7 @@ pub enum Effect {
         generation: Generation,
     },
     /// Say [`RuntimeUnavailable`](super::Command::RuntimeUnavailable) to this Space: its queued task waits for nothing.
-    NoteUnavailable,
+    NoteUnavailable(StartFault),
     /// Say [`Recover`](super::Command::Recover) to this Space: its running task is not executed by anybody, or its close
     /// was not finished.
     Recover,
@@ -140,7 +141,7 @@ fn wake(
             Some(Effect::ReplaceRuntime { instance: open.space.instance, generation })
         }
         RuntimeStatus::Ready(generation) => Some(Effect::NoteReady { generation }),
-        RuntimeStatus::Unavailable { .. } if has_task => Some(Effect::NoteUnavailable),
+        RuntimeStatus::Unavailable { fault, .. } if has_task => Some(Effect::NoteUnavailable(fault)),
         RuntimeStatus::Unavailable { .. } | RuntimeStatus::Starting | RuntimeStatus::Stopped => None,
     }
 }

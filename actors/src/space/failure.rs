@@ -2,9 +2,14 @@
 //! a table of its own, [`browser::Error`].
 
 use eventlog::{
-    Redacted,
+    Json, Redacted, Redactor,
     event::{instance::LossReason, space::TaskError},
 };
+use serde_json::json;
+
+use super::start_fault::StartFault;
+
+const RUNTIME_NOT_READY: &str = "runtime_not_ready";
 
 /// Why a task ends as failed though no page is to blame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +17,7 @@ pub(crate) enum Failure {
     /// The Space was not granted the capability; the refusal is recorded for auditors.
     CapabilityNotGranted,
     /// There is no runtime, and none will be started for a while.
-    RuntimeNotReady,
+    RuntimeNotReady(StartFault),
     /// The runtime was lost under the task.
     RuntimeCrashed,
     /// The runtime stopped working on the task though nobody had asked it to.
@@ -30,11 +35,11 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Every one.
+    /// Every one; of the starts that failed, one stands for all.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) const ALL: [Self; 9] = [
         Self::CapabilityNotGranted,
-        Self::RuntimeNotReady,
+        Self::RuntimeNotReady(StartFault::Overdue),
         Self::RuntimeCrashed,
         Self::RuntimeStopped,
         Self::Interrupted,
@@ -48,7 +53,7 @@ impl Failure {
     pub(crate) const fn code(self) -> &'static str {
         match self {
             Self::CapabilityNotGranted => "capability_not_granted",
-            Self::RuntimeNotReady => "runtime_not_ready",
+            Self::RuntimeNotReady(_) => RUNTIME_NOT_READY,
             Self::RuntimeCrashed => "runtime_crashed",
             Self::RuntimeStopped => "runtime_stopped",
             Self::Interrupted => "interrupted",
@@ -62,8 +67,8 @@ impl Failure {
     /// Whether the same task may well complete later, though nobody does anything about it.
     const fn retryable(self) -> bool {
         match self {
-            Self::RuntimeNotReady
-            | Self::RuntimeCrashed
+            Self::RuntimeNotReady(fault) => fault.may_pass(),
+            Self::RuntimeCrashed
             | Self::RuntimeStopped
             | Self::Interrupted
             | Self::CancelTimeout
@@ -76,7 +81,7 @@ impl Failure {
     pub(crate) fn error(self) -> TaskError {
         let message = match self {
             Self::CapabilityNotGranted => "this Space was not granted that capability",
-            Self::RuntimeNotReady => "the browser is not ready",
+            Self::RuntimeNotReady(fault) => fault.message(),
             Self::RuntimeCrashed => "the browser ended while the task ran",
             Self::RuntimeStopped => "the browser stopped the task though nobody had asked for it",
             Self::Interrupted => "the server ended while the task ran",
@@ -85,8 +90,13 @@ impl Failure {
             Self::ResultTooLarge => "there is no room for the result",
             Self::Internal => "the step ended in a bug",
         };
-        let refused = matches!(self, Self::CapabilityNotGranted | Self::RuntimeNotReady);
+        let refused = matches!(self, Self::CapabilityNotGranted | Self::RuntimeNotReady(_));
         self.saying(message, !refused)
+    }
+
+    fn details(self) -> Option<Redacted<Json>> {
+        let Self::RuntimeNotReady(fault) = self else { return None };
+        Some(Redactor::new().json(json!({ "reason": fault.reason() })))
     }
 
     /// The same in other words, where more is known of what happened.
@@ -96,7 +106,7 @@ impl Failure {
             message: Redacted::own(message),
             retryable: self.retryable(),
             may_have_run,
-            details: None,
+            details: self.details(),
         }
     }
 }
@@ -104,7 +114,7 @@ impl Failure {
 /// The code under which a lost runtime puts its Space in error.
 pub(super) const fn fault_code(reason: LossReason) -> &'static str {
     match reason {
-        LossReason::StartFailed => Failure::RuntimeNotReady.code(),
+        LossReason::StartFailed => RUNTIME_NOT_READY,
         LossReason::Crashed | LossReason::Wedged | LossReason::Orphaned => Failure::RuntimeCrashed.code(),
     }
 }
@@ -130,6 +140,25 @@ mod tests {
             let told: Vec<_> = row.split('|').map(str::trim).collect();
             assert_eq!(told[3] == "yes", error.retryable, "{code}: retry");
             assert!(told[4] == "perhaps" || !error.may_have_run, "{code}: may have run");
+        }
+    }
+
+    #[test]
+    fn a_browser_that_can_not_start_says_why_in_a_word_of_the_page_and_whether_waiting_can_help() {
+        let row =
+            PAGE.lines().find(|line| line.starts_with("| `runtime_not_ready` |")).expect("it is explained");
+        let (in_vain, sensible) = row.split_once("helps: ").expect("those that pass come last");
+        for fault in StartFault::ALL {
+            let (error, reason) = (Failure::RuntimeNotReady(fault).error(), fault.reason());
+            assert_eq!(error.details.map(|details| details.get()["reason"].clone()), Some(json!(reason)));
+            assert_eq!(error.message.get(), fault.message());
+            assert_eq!(error.retryable, fault.may_pass(), "{reason}");
+            assert!(!error.may_have_run, "{reason}");
+            let told = if fault.may_pass() { sensible } else { in_vain };
+            assert!(
+                told.split(['`', ',', ' ', ';', '.', '|']).any(|word| word == reason),
+                "{reason} is explained"
+            );
         }
     }
 }

@@ -25,6 +25,7 @@ pub mod open;
 #[cfg(any(test, feature = "testing"))]
 pub mod scenario;
 pub(crate) mod slot;
+pub mod start_fault;
 pub mod state;
 mod submit;
 pub mod summary;
@@ -38,6 +39,7 @@ pub use self::{
     effect::{Effect, InHand, due},
     evolve::{evolve, evolve_all, evolve_recorded},
     open::{Open, OpenFacts, Opening, open},
+    start_fault::StartFault,
     state::SpaceState,
     task_history::TaskHistory,
 };

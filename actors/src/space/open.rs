@@ -115,7 +115,7 @@ pub fn open(asked: &Open, facts: &OpenFacts<'_>) -> Result<Opening, Rejection> {
     if instance.retired {
         return Err(Rejection::InstanceRetired);
     }
-    if instance.holder.is_some() {
+    if instance.holder.is_some() && !eventlog::mutant::is("reserved_twice") {
         return Err(Rejection::BrowserInstanceInUse);
     }
     Ok(Opening {

@@ -19,8 +19,10 @@ pub(super) fn submit(
     asked: &Submit,
     facts: &Facts<'_>,
 ) -> Result<Decision, Rejection> {
-    if let Some(first) = space.requests.get(&asked.request_id) {
-        return if first.fingerprint == asked.fingerprint {
+    if let Some(first) = space.requests.get(&asked.request_id)
+        && !eventlog::mutant::is("request_id_is_forgotten")
+    {
+        return if first.fingerprint == asked.fingerprint || eventlog::mutant::is("conflict_is_a_repeat") {
             Ok(Decision::nothing().reply(Reply::Repeated(first.task)))
         } else {
             Err(Rejection::RequestIdConflict)
@@ -39,6 +41,9 @@ pub(super) fn submit(
     check_timeout(asked)?;
     check_plain("request_id", asked.request_id.as_str())?;
     if let Some(active) = open.active_task() {
+        if eventlog::mutant::is("two_tasks_at_once") {
+            return Ok(accept(open, asked, facts));
+        }
         return Err(Rejection::SpaceTaskInProgress { task: active.task().task });
     }
     admit(open, asked, facts)
@@ -58,7 +63,7 @@ fn check_timeout(asked: &Submit) -> Result<(), Rejection> {
 fn admit(open: &OpenSpace, asked: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let task = Some(asked.task);
     let unavailable = match facts.runtime {
-        RuntimeStatus::Unavailable { retry_after_ms } => Some(retry_after_ms),
+        RuntimeStatus::Unavailable { retry_after_ms, fault } => Some((retry_after_ms, fault)),
         RuntimeStatus::Stopped | RuntimeStatus::Starting | RuntimeStatus::Ready(_) => None,
     };
     // In error means that a restart is under way. Where the supervisor has given up, "not ready" is the truth.
@@ -72,9 +77,9 @@ fn admit(open: &OpenSpace, asked: &Submit, facts: &Facts<'_>) -> Result<Decision
             Rejection::CapabilityNotGranted { capability: asked.capability.clone(), task },
         ));
     }
-    if let Some(retry_after_ms) = unavailable {
-        let rejection = Rejection::RuntimeNotReady { task, retry_after_ms };
-        return Ok(refuse(asked, Failure::RuntimeNotReady.error(), rejection));
+    if let Some((retry_after_ms, fault)) = unavailable {
+        let rejection = Rejection::RuntimeNotReady { task, retry_after_ms, fault: Some(fault) };
+        return Ok(refuse(asked, Failure::RuntimeNotReady(fault).error(), rejection));
     }
     Ok(accept(open, asked, facts))
 }

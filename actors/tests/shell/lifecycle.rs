@@ -6,7 +6,10 @@ use actors::{
     Denial, Rejection,
     config::Config,
     runtime::scripted::StartScript,
-    space::summary::{SpaceStatus, TaskStatus},
+    space::{
+        StartFault,
+        summary::{SpaceStatus, TaskStatus},
+    },
 };
 use eventlog::{Event, InstanceEvent, Role, ServerEvent, StreamId, memory::Fault};
 use futures::future::join_all;
@@ -200,7 +203,8 @@ async fn a_task_waits_for_a_starting_runtime_and_fails_when_the_supervisor_gives
     let space = server.create(instance, None).await.unwrap().space.space;
     settle().await;
     let refused = server.submit(space, "1", "").await.unwrap_err();
-    assert!(matches!(refused, Rejection::RuntimeNotReady { task: Some(_), .. }), "{refused:?}");
+    let Rejection::RuntimeNotReady { task: Some(_), fault, .. } = refused else { panic!("{refused:?}") };
+    assert_eq!(fault, Some(StartFault::NoExecutable), "as the script plays it");
     tokio::time::sleep(Duration::from_secs(200)).await;
     assert_eq!(server.run(space, "2", "").await.status, TaskStatus::Completed, "a probe went well");
 }

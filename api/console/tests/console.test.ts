@@ -322,13 +322,22 @@ test("an agent sees its own Spaces and no log; what belongs to others does not e
   await tab.page.getByRole("alert").getByText(/forbidden|space_not_found/).waitFor();
 });
 
-test("an auditor reads everything, and a change is refused for what it is", async () => {
+test("an auditor reads everything, and is offered nothing that would be refused", async () => {
   const auditor = await server.token("auditor", "auditor-1");
   const space = await server.space(chromium);
   await tab.signIn(auditor, `#/w/default/spaces/${space}`);
-  await tab.page.getByRole("button", { name: "Close the Space" }).click();
-  await tab.page.getByRole("dialog").getByRole("button", { name: "Close the Space" }).click();
-  await tab.page.getByRole("dialog").getByText("forbidden").waitFor();
+  await tab.page.getByText("No task is queued or running.").waitFor();
+  const offered = async (): Promise<string[]> => tab.page.locator("main button, main a.button").allInnerTexts();
+  const changes = /close|cancel|submit|open|register|retire|grant|revoke|issue/i;
+  expect((await offered()).filter((text) => changes.test(text))).toEqual([]);
+  await tab.page.getByRole("link", { name: "Replay" }).waitFor();
+  for (const [screen, shows] of [["spaces", "agent"], ["instances", "Health"], ["bindings", "Bindings"], ["tokens", "auditor-1"]] as const) {
+    await tab.go(`#/w/default/${screen}`);
+    await tab.page.locator("main").getByText(shows).first().waitFor();
+    expect((await offered()).filter((text) => changes.test(text)), screen).toEqual([]);
+  }
+  await tab.go("#/w/default/spaces/new");
+  await tab.page.getByText("There is no such screen.").waitFor();
   expect(await closed(space)).toBe(false);
 });
 
@@ -358,4 +367,24 @@ test("the console speaks Chinese, and keeps the choice", async () => {
   await tab.page.reload();
   await tab.page.getByRole("heading", { name: "空间" }).waitFor();
   expect(await tab.page.evaluate(() => document.documentElement.lang)).toBe("zh-Hans");
+});
+
+test("what a Space's browser shows is watched live, as asked for and no longer than that", async () => {
+  const space = await server.space(chromium);
+  await server.task(space, "navigate", { url: `${pages.url}/shop` });
+  await tab.signIn(server.operator, `#/w/default/spaces/${space}`);
+  const asked: string[] = [];
+  tab.page.on("request", (request) => asked.push(request.url()));
+  await tab.page.getByText("clicks and keys do not reach the page").waitFor();
+  expect(asked.filter((url) => url.endsWith("/view"))).toEqual([]);
+  await tab.page.getByRole("button", { name: "Watch", exact: true }).click();
+  const picture = tab.page.getByAltText("What the browser shows now");
+  await picture.waitFor();
+  const first = await picture.getAttribute("src");
+  await tab.picture("live-view");
+  await server.task(space, "navigate", { url: `${pages.url}/cart` });
+  await expect.poll(() => picture.getAttribute("src"), { timeout: 20_000 }).not.toBe(first);
+  await tab.page.getByRole("button", { name: "Stop watching" }).click();
+  await picture.waitFor({ state: "detached" });
+  expect(asked.filter((url) => url.endsWith("/view"))).toHaveLength(1);
 });

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use eventlog::{EventLog, Position, verify::Known};
-use projections::{Dump, Projector, Store};
+use projections::{Dump, Place, Projector, Store};
 
 use super::{folder_log::FolderLog, report::ViewsReport};
 
@@ -40,49 +40,63 @@ impl Drop for Scratch {
 
 /// How far the views have seen the log: it was acknowledged at least so far.
 #[must_use]
-pub fn seen_by_views(views: &Path) -> Option<Known> {
+pub fn seen_by_views(views: &Place) -> Option<Known> {
     let seen = wait(Store::reached_in(views)).ok()?.ok().flatten()?;
     Some(Known { position: seen, global: None, root: None, source: "a view".to_owned() })
 }
 
-/// Folds the log up to `head` anew and compares it, row by row, with a copy of the views brought up to there. `None`: there
-/// are none.
+/// Folds the log anew and compares it, row by row, with the views. `None`: there are none.
+///
+/// A file is copied, and the copy brought up to `head`. A PostgreSQL is read in one transaction, and held against the log
+/// up to where it has come.
 pub(super) fn check_views(
     folder: &Path,
-    views: &Path,
+    views: &Place,
     scratch: &Path,
     head: Position,
 ) -> Result<Option<Result<ViewsReport, String>>> {
-    if !views.exists() {
-        return Ok(None);
-    }
-    let (copy, fresh) = (scratch.join("views.sqlite"), scratch.join("fresh.sqlite"));
+    let (kept, head) = match views {
+        Place::Sqlite(file) if !file.exists() => return Ok(None),
+        Place::Sqlite(file) => {
+            let copy = copied(file, scratch)?;
+            (wait(fold(&copy, folder, head))?.map(Some), head)
+        }
+        Place::Postgres { .. } => match wait(Store::look(views))?.map_err(anyhow::Error::from) {
+            Ok(None) => return Ok(None),
+            Ok(Some((seen, dump))) => (Ok(Some(dump)), seen.min(head)),
+            Err(error) => (Err(error), head),
+        },
+    };
+    let kept = match kept {
+        Ok(kept) => kept.unwrap_or_default(),
+        Err(error) => return Ok(Some(Err(format!("the views can not be read: {error:#}")))),
+    };
+    let fresh = Place::Sqlite(scratch.join("fresh.sqlite"));
+    let wanted = wait(fold(&fresh, folder, head))?.context("the log can not be folded into views")?;
+    Ok(Some(compare(&kept, &wanted, head)))
+}
+
+fn copied(file: &Path, scratch: &Path) -> Result<Place> {
+    let copy = scratch.join("views.sqlite");
     for suffix in ["", "-wal"] {
         let with = |path: &Path| {
             let mut with = path.as_os_str().to_owned();
             with.push(suffix);
             PathBuf::from(with)
         };
-        match fs::copy(with(views), with(&copy)) {
+        match fs::copy(with(file), with(&copy)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("{} can not be copied", views.display()));
+                return Err(error).with_context(|| format!("{} can not be copied", file.display()));
             }
             _ => {}
         }
     }
-    let log: Arc<dyn EventLog> = Arc::new(FolderLog::new(folder.to_owned(), head));
-    wait(async {
-        let kept = match fold(&copy, Arc::clone(&log)).await {
-            Ok(kept) => kept,
-            Err(error) => return Ok(Some(Err(format!("the views can not be read: {error:#}")))),
-        };
-        let wanted = fold(&fresh, log).await.context("the log can not be folded into views")?;
-        Ok(Some(compare(&kept, &wanted, head)))
-    })?
+    Ok(Place::Sqlite(copy))
 }
 
-async fn fold(path: &Path, log: Arc<dyn EventLog>) -> Result<Dump> {
-    let store = Store::open(path).await?;
+async fn fold(place: &Place, folder: &Path, head: Position) -> Result<Dump> {
+    let log: Arc<dyn EventLog> = Arc::new(FolderLog::new(folder.to_owned(), head));
+    let store = Store::open(place).await?;
     Projector::open(store.clone(), log).await?.catch_up().await?;
     let dump = store.dump().await;
     store.close().await;

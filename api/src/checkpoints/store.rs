@@ -75,6 +75,14 @@ impl CheckpointStore {
         let signer = match Signer::load(&self.key_file) {
             Ok(signer) => signer,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // A key in the place of another would make every checkpoint so far worthless.
+                if self.notes_file().exists() && self.public_file().exists() {
+                    bail!(
+                        "the checkpoints in {} were signed by a key that is not in {path}: put it back there, or move \
+                         {NOTES_FILE} and {PUBLIC_FILE} aside to begin anew with another",
+                        self.folder.display()
+                    );
+                }
                 let signer = Signer::new(Signer::name_of(first), &rand::random());
                 signer.save(&self.key_file).with_context(|| format!("{path} can not be written"))?;
                 signer
@@ -153,6 +161,23 @@ pub fn read_notes(path: &Path, key: &PublicKey) -> Result<Vec<KeptCheckpoint>> {
     read.collect()
 }
 
+/// Reads a file of checkpoints that somebody named, to hold a log against it: it must hold some, and nothing else.
+///
+/// # Errors
+/// As [`read_notes`]; there is none in it, or its end is none: a copy that was cut or changed proves less than it seems to.
+pub fn read_kept_notes(path: &Path, key: &PublicKey) -> Result<Vec<KeptCheckpoint>> {
+    let (read, text) = (read_notes(path, key)?, text_of(path)?);
+    let Some(last) = read.last() else { bail!("{} holds no checkpoint", path.display()) };
+    if !text.trim_end().ends_with(last.note.trim_end()) {
+        bail!(
+            "{}: what follows {} is no checkpoint: the file was cut or changed",
+            path.display(),
+            last.source.split(" of ").next().unwrap_or(&last.source)
+        );
+    }
+    Ok(read)
+}
+
 /// Puts the file of checkpoints aside if one of them speaks of more than `head` events; answers where it lies then.
 ///
 /// # Errors
@@ -171,6 +196,30 @@ pub fn put_aside_beyond(store: &CheckpointStore, head: Position) -> Result<Optio
     let aside = { names }.find(|name| !name.exists()).expect("there are names enough");
     fs::rename(&file, &aside).with_context(|| format!("{} can not be put aside", file.display()))?;
     Ok(Some(aside))
+}
+
+/// Puts the checkpoints and their public key aside: they were signed by a key that is not here. Answers where they lie
+/// then; `None` where there are none.
+///
+/// # Errors
+/// They can not be renamed.
+pub fn put_aside_foreign(store: &CheckpointStore) -> Result<Option<(PathBuf, PathBuf)>> {
+    if store.key_file.exists() || !store.notes_file().exists() {
+        return Ok(None);
+    }
+    let aside = |number: u32| {
+        let in_folder = |name| store.notes_file().with_file_name(name);
+        (
+            in_folder(format!("checkpoints.restored-{number}.txt")),
+            in_folder(format!("public.restored-{number}.key")),
+        )
+    };
+    let free = (1..).map(aside).find(|(notes, key)| !notes.exists() && !key.exists());
+    let (notes, key) = free.expect("there are names enough");
+    for (from, to) in [(store.notes_file(), &notes), (store.public_file(), &key)] {
+        fs::rename(&from, to).with_context(|| format!("{} can not be put aside", from.display()))?;
+    }
+    Ok(Some((notes, key)))
 }
 
 /// Leaves those checkpoints out that speak of more than `head` events.

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::{block_on, client::Client, output, print};
 use crate::{
-    checkpoints::{CheckpointStore, Keeper, KeptCheckpoint, Made, read_key, read_notes},
+    checkpoints::{CheckpointStore, Keeper, KeptCheckpoint, Made, read_kept_notes, read_key},
     config::{Config, FolderFlags},
     http::wire::event::EventBody,
     offline,
@@ -149,7 +149,7 @@ pub(super) fn key_and_checkpoints(
         None => store.public_key().context("the key of the log must be named with --key")?,
     };
     let kept = match checkpoints {
-        Some(path) => read_notes(path, &key)?,
+        Some(path) => read_kept_notes(path, &key)?,
         None => store.read(&key)?,
     };
     Ok((key, kept))
@@ -165,6 +165,10 @@ pub(super) fn prove(options: &ProveOptions) -> Result<ExitCode> {
     if let Which::Position(position) = options.event
         && position > newest.checkpoint.size
     {
+        let head = offline::head(&config)?;
+        if position > head {
+            bail!("there is no position {position}: the log ends at position {head}");
+        }
         bail!(
             "the newest checkpoint ends at position {}, before position {position}: make another one with browserspace \
              checkpoint",

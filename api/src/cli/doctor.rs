@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     config::{Config, ServeFlags},
-    offline::{TokenState, token_state, views_file},
+    offline::{TokenState, token_state},
     server::{OPERATOR_TOKEN_FILE, missing_browser, operator_token},
 };
 
@@ -47,7 +47,7 @@ pub(super) fn doctor(flags: &ServeFlags) -> Result<ExitCode> {
         ("data folder", data_folder(&config.data_dir)),
         ("path to it", path_for_browsers(&config.data_dir)),
         ("disk space", disk_space(&config)),
-        ("log", log(&config.data_dir, is_running)),
+        ("log", log(&config, is_running)),
         ("operator token", own_token(&config)),
         ("server", server(&config)),
         ("user", user(&config)),
@@ -127,17 +127,17 @@ fn disk_space(config: &Config) -> Finding {
     Good(format!("{free_mib} MiB free, at least {} wanted", config.free_space_min_mib))
 }
 
-fn log(folder: &Path, is_running: bool) -> Finding {
+fn log(config: &Config, is_running: bool) -> Finding {
     let advice =
         || "do not delete anything; put the last good copy of the data folder in its place".to_owned();
-    let verified = match crate::server::verify_log(folder) {
+    let verified = match crate::server::verify_log(&config.data_dir) {
         Ok(None) => return Good("none yet".to_owned()),
         Ok(Some(verified)) => verified,
         Err(error) => return Fail(format!("{error:#}"), advice()),
     };
     let events = verified.head;
     let torn = verified.torn_tail.map(|torn| format!("{} at byte {}", torn.file.display(), torn.offset));
-    let seen = block_on(async { Ok(Store::reached_in(&views_file(folder)).await?) });
+    let seen = block_on(async { Ok(Store::reached_in(&config.views()).await?) });
     match seen {
         // What is being written looks torn, and the views may be told of it a moment later than we were.
         _ if is_running => Good(format!("{events} events, all readable")),

@@ -17,7 +17,7 @@ use crate::{
     audit,
     checkpoints::{self, CheckpointStore},
     config::{Config, FolderFlags},
-    offline::{self, Offline, views_file},
+    offline::{self, Offline},
 };
 
 pub(super) const HELP: &str = "\
@@ -56,7 +56,7 @@ pub(super) fn repair(options: &Options) -> Result<ExitCode> {
     if is_held(&log) {
         bail!("a server runs on {}: stop it first", config.data_dir.display());
     }
-    let views = views_file(&config.data_dir);
+    let views = config.views();
     let known = audit::seen_by_views(&views).into_iter().collect();
     let Some(loss) = repair::survey(&log, known)? else {
         output::line("nothing to repair: the log is whole (a torn tail is cut by the next start)")?;
@@ -73,7 +73,7 @@ pub(super) fn repair(options: &Options) -> Result<ExitCode> {
         return Ok(ExitCode::from(EXIT_NOT_ACCEPTED));
     }
     let kept = repair::cut(&log, &loss)?;
-    Store::remove(&views).context("the views can not be removed")?;
+    block_on(async { Ok(Store::remove(&views).await?) }).context("the views can not be removed")?;
     let store = CheckpointStore::new(&config.data_dir, None);
     let aside = checkpoints::put_aside_beyond(&store, loss.head)?;
     let kept: Vec<String> = kept

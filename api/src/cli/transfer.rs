@@ -47,7 +47,8 @@ folder: `browserspace verify --data-dir BACKUP` checks it, `browserspace restore
 pub(super) const RESTORE_HELP: &str = "\
 Makes the data folder (--data-dir, which must not be there or be empty) of a backup: everything is copied, checked, and
 then put in place. With --to-position the log ends at the last batch that ends at or before it. Views and index are made
-anew at the next start. A log that was cut on purpose contradicts the checkpoints of what was cut off: they stay with the
+anew at the next start. The signing key is not in a backup: the checkpoints so far are put aside with their public key, and
+the next one begins with a new key. A log that was cut on purpose contradicts the checkpoints of what was cut off: they stay with the
 backup.";
 
 /// How an export is written.
@@ -196,12 +197,28 @@ pub(super) fn restore(options: &RestoreOptions) -> Result<ExitCode> {
         bail!("{} is no backup: it has no log", options.backup.display());
     }
     let moved = transfer::restore(&options.backup, &config.data_dir, Position(options.to_position))?;
+    let key_file = config.checkpoints.key_file.as_deref();
+    let store = checkpoints::CheckpointStore::new(&config.data_dir, key_file);
     // Those of what was cut off would say that the log is another one, which is what was wanted.
     if options.to_position > 0 {
-        let store = checkpoints::CheckpointStore::new(&config.data_dir, None);
         checkpoints::keep_up_to(&store, moved.head)?;
     }
-    tell("restored", moved)
+    tell("restored", moved)?;
+    if let Some((notes, key)) = checkpoints::put_aside_foreign(&store)? {
+        // A backup has no signing key: what it signed stays good, and what comes is signed by another.
+        super::say(&format!(
+            "The signing key was not in the backup. The checkpoints so far are kept: browserspace verify --checkpoints \
+             {} --key {}\nThe next checkpoint begins with a new key. To go on with the old one, put its signing.key into \
+             checkpoints/, and both files back under their names, before the first start.\n",
+            notes.display(),
+            key.display()
+        ));
+    }
+    super::say(
+        "Tokens are as they were; the file operator.token was not in the backup: put it back, or make one with \
+         browserspace token create.\n",
+    );
+    Ok(ExitCode::SUCCESS)
 }
 
 fn tell(what: &str, moved: Moved) -> Result<ExitCode> {

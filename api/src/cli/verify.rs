@@ -84,6 +84,7 @@ pub(super) fn verify(options: &Options) -> Result<ExitCode> {
         deep: options.deep,
         log_only: options.log_only,
         threads: options.threads,
+        views: Some(config.views()),
         ..audit::Scope::default()
     };
     let bar = Bar::new();

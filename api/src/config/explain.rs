@@ -57,9 +57,12 @@ fn problem(error: &figment::Error, file: Option<&Path>) -> String {
     let setting = path.join(".");
     let named = layer.spelled(&setting);
     let wanted = wanted(&setting, &error.kind);
-    // An address of a collector may carry a key.
-    let found =
-        if matches!(&*setting, "otlp_endpoint" | "checkpoints.url") { None } else { found(&error.kind) };
+    // An address of a collector may carry a key, and one of a database a password.
+    let found = if matches!(&*setting, "otlp_endpoint" | "views_url" | "checkpoints.url") {
+        None
+    } else {
+        found(&error.kind)
+    };
     let found = found.map(|found| format!(", and not {found}")).unwrap_or_default();
     format!("{}{named} must be {wanted}{found}", layer.place())
 }
@@ -142,6 +145,7 @@ fn wanted(setting: &str, kind: &Kind) -> String {
     }
     match setting {
         "listen" => return super::LISTEN_WANTED.to_owned(),
+        "views_url" => return "a URL, as in postgres://browserspace@localhost/views".to_owned(),
         "otlp_endpoint" | "checkpoints.url" => return "a URL, as in http://127.0.0.1:4318".to_owned(),
         "http.allowed_hosts" | "http.allowed_origins" => {
             return "a list of texts, as in [\"a.example\"]".to_owned();

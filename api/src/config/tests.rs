@@ -124,6 +124,22 @@ fn a_refused_address_of_the_collector_is_not_printed_back() {
     assert!(!said.contains("s3cret"), "{said}");
 }
 
+#[test]
+fn the_views_lie_in_a_file_or_where_a_url_says_and_its_password_is_never_printed() {
+    let of =
+        |text: &str| Config::load(&folder_with(text).1).map(|config| (config.views(), config.printable()));
+    let (place, _) = of("").expect("a default");
+    assert!(matches!(place, projections::Place::Sqlite(path) if path.ends_with("views.sqlite")));
+    let (place, printed) =
+        of("views_url = \"postgres://me:s3cret@localhost/v?password=s3cret\"").expect("it is good");
+    assert!(matches!(place, projections::Place::Postgres { .. }));
+    assert!(printed.contains("localhost") && !printed.contains("s3cret"), "{printed}");
+    for bad in ["postgres://me:s3cret@db.example/v", "https://me:s3cret@localhost/v", "s3cret"] {
+        let said = said(&format!("views_url = \"{bad}\"\n"));
+        assert!(said.contains("views_url") && !said.contains("s3cret"), "{said}");
+    }
+}
+
 /// A page or file of `docs`.
 fn document(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name);
@@ -131,8 +147,14 @@ fn document(name: &str) -> String {
 }
 
 /// Settings that have no default, which the sample must show all the same.
-const WITHOUT_DEFAULT: [&str; 5] =
-    ["chromium", "otlp_endpoint", "checkpoints.key_file", "checkpoints.folder", "checkpoints.url"];
+const WITHOUT_DEFAULT: [&str; 6] = [
+    "chromium",
+    "otlp_endpoint",
+    "views_url",
+    "checkpoints.key_file",
+    "checkpoints.folder",
+    "checkpoints.url",
+];
 /// Declared once, at the top; the section's own field follows it.
 const FOLLOWS_ANOTHER: &str = "http.tls_terminated";
 
@@ -162,7 +184,7 @@ fn the_sample_file_is_valid_and_holds_every_setting_at_its_default() {
     std::fs::write(&path, &switched_on).expect("a file can be written");
     let named = FolderFlags { config: Some(path), data_dir: None };
     let mut config = Config::load_for(&named).expect("every line of it is valid");
-    (config.chromium, config.otlp_endpoint) = (None, None);
+    (config.chromium, config.otlp_endpoint, config.views_url) = (None, None, None);
     (config.checkpoints.key_file, config.checkpoints.folder, config.checkpoints.url) = (None, None, None);
     assert_eq!(config, Config::default());
 }

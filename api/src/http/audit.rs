@@ -8,15 +8,18 @@ use axum::{
 };
 use bytes::Bytes;
 use futures::stream;
-use projections::{AuditFilter, AuditRow, ViewError};
+use projections::{
+    AuditFilter, AuditRow, ViewError,
+    audit_trail::{OUTCOMES, TASK},
+};
 
 use super::{
     App,
     answer::Page,
     asked::Entered,
-    body::{Params, choice_text, parse_text},
+    body::{Params, Phrase, choice_text, parse_text},
     reads::{self, Wanted},
-    wire,
+    wire::{self, event::kinds},
 };
 use crate::problem::Problem;
 
@@ -61,8 +64,8 @@ pub(crate) async fn list(
         workspace: Some(entered.workspace.clone()),
         space: params.optional("space", parse_text)?,
         owner: params.optional("owner_id", parse_text)?,
-        action: params.take("action")?,
-        outcome: params.take("outcome")?,
+        action: params.optional("action", one_of(actions().collect()))?,
+        outcome: params.optional("outcome", one_of(OUTCOMES.to_vec()))?,
         site: params.take("site")?,
     };
     let format = params.optional("format", choice_text(FORMATS))?;
@@ -74,6 +77,19 @@ pub(crate) async fn list(
         return Ok(Page::<wire::AuditEntry>::from(page).into_response());
     };
     Ok(export(app, filter, wanted.cursor, format))
+}
+
+/// Every action: a task, or the kind of an event.
+pub(crate) fn actions() -> impl Iterator<Item = &'static str> {
+    std::iter::once(TASK).chain(kinds())
+}
+
+/// A word of a closed list: a misspelt one would read as "there is none".
+fn one_of(words: Vec<&'static str>) -> impl Fn(&str) -> Result<String, Phrase> {
+    move |text| {
+        let is_word = words.contains(&text);
+        is_word.then(|| text.to_owned()).ok_or_else(|| format!("must be one of {}", words.join(", ")).into())
+    }
 }
 
 /// Everything that the filter lets through, newest first, page by page: memory stays flat however long it is.

@@ -85,13 +85,13 @@ fn section(page: &mut String, document: &Value, tag: &Value) {
     for (path, item) in document["paths"].as_object().into_iter().flatten() {
         for (method, operation) in item.as_object().into_iter().flatten() {
             if operation["tags"][0] == tag["name"] {
-                self::operation(page, path, method, operation);
+                self::operation(page, document, path, method, operation);
             }
         }
     }
 }
 
-fn operation(page: &mut String, path: &str, method: &str, operation: &Value) {
+fn operation(page: &mut String, document: &Value, path: &str, method: &str, operation: &Value) {
     put(
         page,
         format_args!(
@@ -103,7 +103,7 @@ fn operation(page: &mut String, path: &str, method: &str, operation: &Value) {
     );
     put(page, format_args!("<p>{}</p>", escaped(&operation["description"])));
     let parameters = operation["parameters"].as_array().into_iter().flatten();
-    for parameter in parameters {
+    for parameter in parameters.map(|parameter| resolved(document, parameter)) {
         put(
             page,
             format_args!(
@@ -120,6 +120,7 @@ fn operation(page: &mut String, path: &str, method: &str, operation: &Value) {
     examples(page, &operation["requestBody"]["content"]["application/json"]["examples"]);
     page.push_str("<table><tr><th>Status</th><th>Answer</th></tr>");
     for (status, response) in operation["responses"].as_object().into_iter().flatten() {
+        let response = resolved(document, response);
         put(page, format_args!("<tr><td>{}</td><td>{}", escape(status), escaped(&response["description"])));
         if let Some(name) = reference(response) {
             put(page, format_args!(" <a href=\"#{0}\"><code>{0}</code></a>", escape(&name)));
@@ -137,6 +138,12 @@ fn examples(page: &mut String, examples: &Value) {
         put(page, format_args!("<tr><td>{summary}</td><td><code>{body}</code></td></tr>"));
     }
     page.push_str("</table>");
+}
+
+/// What is meant: a part of the document, where only its place is given (`#/components/…`).
+fn resolved<'a>(document: &'a Value, part: &'a Value) -> &'a Value {
+    let place = part["$ref"].as_str().and_then(|place| place.strip_prefix('#'));
+    place.and_then(|place| document.pointer(place)).unwrap_or(part)
 }
 
 /// The first schema that a body or answer refers to.
@@ -175,6 +182,11 @@ mod tests {
         for path in document["paths"].as_object().expect("it has paths").keys() {
             assert!(PAGE.contains(&format!("<code>{path}</code>")), "{path}");
         }
+        assert!(PAGE.contains("<code>after_sequence</code> (query)"), "parameters are shown");
+        assert!(
+            !PAGE.contains("<code></code>") && !PAGE.contains("<td>default</td><td></td>"),
+            "all of them"
+        );
         for active in ["<script", "javascript:", "onclick", "style=", "http://", "src="] {
             assert!(!PAGE.contains(active), "{active}");
         }

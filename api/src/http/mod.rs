@@ -22,6 +22,7 @@ mod events;
 pub(crate) mod evidence;
 mod exchange;
 mod gate;
+pub(crate) mod identity;
 mod instances;
 mod log;
 mod prefer;
@@ -33,6 +34,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod view;
 pub(crate) mod wire;
 
 use std::sync::Arc;
@@ -149,6 +151,7 @@ fn routes(app: App) -> Router {
         .route("/cancel", post(spaces::cancel))
         .route("/close", post(spaces::close))
         .route("/events", get(events::of_space))
+        .route("/view", get(view::of_space))
         .route("/artifacts", get(artifacts::list))
         .route("/artifacts/{artifact_id}", get(artifacts::bytes))
         .route("/downloads", get(downloads::list))
@@ -167,6 +170,7 @@ fn routes(app: App) -> Router {
         .nest("/workspaces/{workspace_id}", workspace)
         .route("/browser-instances", get(instances::list).post(instances::register))
         .route("/browser-instances/{instance_id}/retire", post(instances::retire))
+        .route("/identity", get(identity::get))
         .route("/capabilities", get(server::capabilities))
         .route("/log", get(log::events))
         .route("/log/verify", post(evidence::verify))

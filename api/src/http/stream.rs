@@ -42,7 +42,7 @@ pub(crate) enum Next {
 
 /// Why a stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(crate) enum End {
     /// Nothing can follow: the Space is closed.
     Complete,
     /// The reader took nothing for too long.
@@ -58,7 +58,7 @@ enum End {
 }
 
 impl End {
-    const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Complete => "complete",
             Self::SlowReader => "slow_reader",
@@ -141,11 +141,16 @@ fn end_frame(end: End, last_id: u64) -> Frame {
 }
 
 /// Waits until the token may have ended.
-async fn doubt(check: &mut time::Interval, revoked: &mut watch::Receiver<u64>) {
+pub(crate) async fn doubt(check: &mut time::Interval, revoked: &mut watch::Receiver<u64>) {
     tokio::select! {
         _ = check.tick() => {}
         Ok(()) = revoked.changed() => {}
     }
+}
+
+/// Whether the token that asked is still one.
+pub(crate) fn is_good(app: &App, asked: &Asked) -> bool {
+    app.spaces.authenticate(&asked.token).is_ok()
 }
 
 /// Pulls events and pushes frames.
@@ -209,7 +214,7 @@ impl Pump {
     }
 
     fn may_go_on(&self) -> bool {
-        self.app.spaces.authenticate(&self.asked.token).is_ok()
+        is_good(&self.app, &self.asked)
     }
 }
 

@@ -235,6 +235,21 @@ pub(super) const OPERATIONS: &[Operation] = &[
         refuses: &[Code::InvalidCursor, Code::CorruptStream, Code::LogUnavailable],
         ..get(space_path!("/events"), "Events", "space_events", Reply::Events, "Read a Space's events")
     },
+    Operation {
+        description: "The newest picture of the active tab, again and again, until the Space closes: JPEG, no side longer \
+                      than 1280 pixels, at most ten a second, each part with its `Content-Length` and the tab in \
+                      `X-Tab`. A slow reader misses pictures; on a page at rest the last one comes again at each \
+                      heartbeat. The browser draws for it only while somebody watches, and goes on where the browser \
+                      is restarted. Looking changes nothing. Counts as one of the token's streams.",
+        refuses: &[Code::SpaceClosed, Code::NoScreencast, Code::RuntimeNotReady],
+        ..get(
+            space_path!("/view"),
+            "Artifacts",
+            "watch_space",
+            Reply::Text("multipart/x-mixed-replace"),
+            "Watch a Space",
+        )
+    },
     get(
         space_path!("/artifacts"),
         "Artifacts",
@@ -399,6 +414,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
             Reply::One("Instance"),
             "Retire a browser instance",
         )
+    },
+    Operation {
+        description: "Whoever shows the token. What is named here is what a request of this token is not refused as \
+                      `forbidden` for its role; whose a Space is, is told where it is tried.",
+        ..get("/api/v1/identity", "Access", "get_identity", Reply::One("Identity"), "Who am I?")
     },
     Operation {
         parameters: &[],

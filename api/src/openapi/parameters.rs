@@ -72,7 +72,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     parameter("space", "query", Shape::Id("spc_"), "Only entries about this Space."),
     parameter("owner_id", "query", Shape::Text, "Only entries of this principal."),
     parameter("action", "query", Shape::Text, "Only these: `task`, or the kind of an event."),
-    parameter("outcome", "query", Shape::Text, "Only what ended so: `failed`, `cancelled`, …"),
+    parameter(
+        "outcome",
+        "query",
+        Shape::Text,
+        "Only what ended so: `completed`, `failed` or `cancelled` for a task, `open` for one that has not ended, `done` for everything else.",
+    ),
     parameter(
         "site",
         "query",

@@ -1,5 +1,7 @@
 //! The table of errors against itself, its page and the rules.
 
+use actors::space::StartFault;
+
 use super::*;
 
 fn every_rejection() -> Vec<Rejection> {
@@ -16,12 +18,17 @@ fn every_rejection() -> Vec<Rejection> {
         Rejection::SpaceClosed,
         Rejection::SpaceTaskInProgress { task: id.1 },
         Rejection::SpaceInError,
+        Rejection::NoScreencast,
         Rejection::RequestIdConflict,
         Rejection::InvalidRequest { field: "limit", problem: "too large".to_owned() },
         Rejection::CapabilityUnknown { at: None },
         Rejection::CapabilityNotGranted { capability: "click".parse().expect("a name"), task: Some(id.1) },
         Rejection::InvalidArgs { problems: vec!["/url is missing".to_owned()] },
-        Rejection::RuntimeNotReady { task: Some(id.1), retry_after_ms: 1500 },
+        Rejection::RuntimeNotReady {
+            task: Some(id.1),
+            retry_after_ms: 1500,
+            fault: Some(StartFault::NoSandbox),
+        },
         Rejection::Overloaded,
         Rejection::ShuttingDown,
         Rejection::LogUnavailable,
@@ -49,12 +56,23 @@ fn every_rejection_is_answered_with_its_own_code() {
 
 #[test]
 fn an_answer_that_asks_to_come_back_says_when() {
-    let problem = Problem::from(Rejection::RuntimeNotReady { task: None, retry_after_ms: 1500 });
+    let problem = Problem::from(Rejection::RuntimeNotReady { task: None, retry_after_ms: 1500, fault: None });
     let response = problem.into_response();
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(response.headers()[header::RETRY_AFTER], "2");
     for code in Code::ALL.iter().filter(|code| matches!(code.status().map(|s| s.as_u16()), Some(429 | 503))) {
         assert!(Problem::new(*code).into_response().headers().contains_key(header::RETRY_AFTER), "{code:?}");
+    }
+}
+
+#[test]
+fn a_browser_that_nobody_can_start_is_not_worth_a_retry() {
+    for (fault, retryable) in [(StartFault::NoExecutable, false), (StartFault::EndedEarly, true)] {
+        let rejection = Rejection::RuntimeNotReady { task: None, retry_after_ms: 1500, fault: Some(fault) };
+        let error = Problem::from(rejection).body()["error"].clone();
+        assert_eq!(error["retryable"], retryable, "{fault:?}");
+        assert_eq!(error["details"], json!({ "reason": fault.reason() }));
+        assert_eq!(error["message"], fault.message());
     }
 }
 

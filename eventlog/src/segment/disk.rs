@@ -15,6 +15,14 @@ pub trait Disk: Send + Sync + 'static {
     /// As the file system has them.
     fn open(&self, path: &Path, length: u64) -> io::Result<Box<dyn DiskFile>>;
 
+    /// Makes durable what is in a file, whoever wrote it.
+    ///
+    /// # Errors
+    /// As the file system has them.
+    fn sync_file(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_data()
+    }
+
     /// Makes the folder's list of names durable.
     ///
     /// # Errors

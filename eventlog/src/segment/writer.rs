@@ -148,6 +148,9 @@ impl Writer {
     /// for the index since.
     fn find_repeat(&self, request: &AppendRequest, batch: &Batch) -> Result<Option<Stored>, ReadError> {
         let id = request.append.id;
+        if crate::mutant::is("a_repeat_is_stored_again") {
+            return Ok(None);
+        }
         if let Some(known) = request.known.or_else(|| batch.command(id)) {
             return Ok(Some(known));
         }
@@ -174,7 +177,13 @@ impl Writer {
 
     fn sync(&mut self) -> io::Result<()> {
         let begun = Instant::now();
-        self.file.sync()?;
+        if crate::mutant::is("told_before_it_is_durable") {
+            return Ok(());
+        }
+        match self.file.sync() {
+            Err(_) if crate::mutant::is("a_failed_sync_is_success") => {}
+            synced => synced?,
+        }
         metrics::histogram!("browserspace_log_fsync_duration_seconds").record(begun.elapsed().as_secs_f64());
         Ok(())
     }
@@ -182,6 +191,9 @@ impl Writer {
     /// A full disk is no broken disk: if the half-written batch can be cut off, it was certainly not written.
     fn undo(&mut self, error: &io::Error, bytes: u64) -> Failure {
         let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        if full && crate::mutant::is("half_a_batch_stays") {
+            return Failure::Refused("the disk is full".into());
+        }
         let undone = full && self.file.truncate(self.length).and_then(|()| self.file.sync()).is_ok();
         if undone {
             let why: Arc<str> = "the disk is full".into();
@@ -325,7 +337,9 @@ pub(crate) fn create(
     let mut file = disk.open(&segment_path(folder, header.first), 0)?;
     file.append(&header.to_bytes())?;
     file.sync()?;
-    disk.sync_folder(folder)?;
+    if !crate::mutant::is("a_new_segment_has_no_name") {
+        disk.sync_folder(folder)?;
+    }
     let mut content = blake3::Hasher::new();
     content.update(&header.to_bytes());
     Ok((file, content))

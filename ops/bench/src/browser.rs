@@ -29,7 +29,7 @@ const WARM_UP_ROUNDS: usize = 5;
 
 /// Time for a page to be drawn after a step. It differs from round to round, or a side would meet the browser's frames
 /// (16.7 ms) at the same moment each time, and one of them a whole frame later than the other.
-fn rest(round: usize) -> Duration {
+pub(crate) fn rest(round: usize) -> Duration {
     Duration::from_micros(80_000 + (round as u64 * 7_919) % 33_400)
 }
 

@@ -68,7 +68,8 @@ fn to_json(figure: &Figure) -> serde_json::Value {
     })
 }
 
-fn bar_text(bar: Bar) -> String {
+/// The bar as a condition.
+pub(crate) fn bar_text(bar: Bar) -> String {
     match bar {
         Bar::AtLeast(bar) => format!(">= {}", number(bar)),
         Bar::AtMost(bar) => format!("<= {}", number(bar)),
@@ -76,7 +77,8 @@ fn bar_text(bar: Bar) -> String {
     }
 }
 
-fn number(value: f64) -> String {
+/// A number with as many digits as it is worth.
+pub(crate) fn number(value: f64) -> String {
     if value >= 1_000.0 { format!("{value:.0}") } else { format!("{value:.3}") }
 }
 

@@ -1,4 +1,5 @@
-//! What it costs: `bench log`, `bench task`, `bench browser`, `bench memory`, or all of them. Every figure is measured
+//! What it costs: `bench log`, `bench task`, `bench browser`, `bench memory`, or all of them; `bench peers` is
+//! a part of `bench browser` that can be had alone. Every figure is measured
 //! beside its baseline in the same run, so that it says something about the code and little about the machine.
 //!
 //! To add a bench: a module with `run(&Options) -> Result<Vec<Figure>>`, a variant of [`Bench`], a line in its `run`.
@@ -9,6 +10,7 @@ mod figure;
 mod keepalive;
 mod log;
 mod memory;
+mod peers;
 mod raw;
 mod script;
 mod task;
@@ -40,6 +42,8 @@ enum Bench {
     Browser,
     /// Memory of the server, and the size of the program.
     Memory,
+    /// We and others on the same pages; `browser` does it too where they are installed.
+    Peers,
 }
 
 /// What all benches know.
@@ -54,6 +58,8 @@ struct Options {
     /// Where to put the data of the run; it must be on the kind of disk that is to be measured, not in memory.
     #[arg(long, default_value = "target")]
     folder: PathBuf,
+    #[command(flatten)]
+    peers: peers::PeerOptions,
 }
 
 impl Bench {
@@ -63,6 +69,19 @@ impl Bench {
             Self::Task => task::run(options),
             Self::Browser => browser::run(options),
             Self::Memory => memory::run(options),
+            Self::Peers => peers::run(options),
+        }
+    }
+
+    /// Whether it takes part where `only` was named, or nothing.
+    fn is_asked_for(self, only: Option<Self>, options: &Options) -> bool {
+        match (self, only) {
+            (Self::Peers, Some(Self::Browser) | None) if !options.peers.are_installed() => {
+                eprintln!("bench: --peers is not given, so nobody is compared with");
+                false
+            }
+            (Self::Peers, Some(Self::Browser)) => true,
+            (_, only) => only.is_none_or(|only| only == self),
         }
     }
 }
@@ -72,12 +91,20 @@ fn main() -> Result<ExitCode> {
     let options = &arguments.options;
     std::fs::create_dir_all(&options.folder)?;
     let mut figures = Vec::new();
+    let mut failure = None;
     for bench in Bench::value_variants() {
-        if arguments.bench.is_none_or(|only| only == *bench) {
-            figures.extend(bench.run(options)?);
+        if failure.is_none() && bench.is_asked_for(arguments.bench, options) {
+            match bench.run(options) {
+                Ok(measured) => figures.extend(measured),
+                Err(error) => failure = Some(error),
+            }
         }
     }
+    // What was measured before something failed is worth being told.
     figure::print(&figures, options.json);
+    if let Some(error) = failure {
+        return Err(error);
+    }
     let met = options.quick || figures.iter().all(Figure::is_met);
     Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -39,6 +39,13 @@ const FLAGS: [&str; 12] = [
     "--disable-features=Translate,MediaRouter,OptimizationHints,HttpsUpgrades,PaintHolding",
 ];
 
+/// The program of the browser.
+pub(crate) fn program() -> Result<PathBuf> {
+    let named = std::env::var_os("BROWSERSPACE_CHROMIUM").map(PathBuf::from);
+    let places = named.into_iter().chain(PLACES.map(PathBuf::from));
+    places.into_iter().find(|place| place.is_file()).context("no Chromium")
+}
+
 /// A browser of the measurement's own, with one tab.
 pub(crate) struct RawBrowser {
     child: Child,
@@ -54,8 +61,7 @@ pub(crate) struct RawBrowser {
 impl RawBrowser {
     /// Starts one.
     pub(crate) fn start() -> Result<Self> {
-        let program =
-            PLACES.map(PathBuf::from).into_iter().find(|place| place.is_file()).context("no Chromium")?;
+        let program = program()?;
         let profile = tempfile::tempdir()?;
         let is_root = fs::metadata("/proc/self").map(|own| std::os::unix::fs::MetadataExt::uid(&own))? == 0;
         // The pipe is on descriptors 3 and 4; a shell can put ours there without code that is not safe.
@@ -86,8 +92,44 @@ impl RawBrowser {
         self.profile.path()
     }
 
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it has not ended.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// One call, whose answer is not decoded; its size in bytes, 0 for an error.
+    pub(crate) fn call_unread(&mut self, method: &str, params: &Value) -> Result<usize> {
+        let id = self.send(method, params)?;
+        let (answer, refusal) = (format!("{{\"id\":{id},"), format!("{{\"id\":{id},\"error\""));
+        loop {
+            self.read_line()?;
+            if self.line.starts_with(answer.as_bytes()) {
+                let is_refused = self.line.starts_with(refusal.as_bytes());
+                return Ok(if is_refused { 0 } else { self.line.len() });
+            }
+        }
+    }
+
     /// One call and its answer; events in between are passed over.
     pub(crate) fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
+        let id = self.send(method, params)?;
+        loop {
+            let mut answer = self.read()?;
+            if answer["id"] == id {
+                if answer["error"].is_object() {
+                    bail!("{method}: {}", answer["error"]);
+                }
+                return Ok(answer["result"].take());
+            }
+        }
+    }
+
+    fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
         self.next_id += 1;
         let id = self.next_id;
         let mut message = json!({ "id": id, "method": method, "params": params });
@@ -97,15 +139,7 @@ impl RawBrowser {
         let mut bytes = serde_json::to_vec(&message)?;
         bytes.push(0);
         self.input.write_all(&bytes)?;
-        loop {
-            let answer = self.read()?;
-            if answer["id"] == id {
-                if answer["error"].is_object() {
-                    bail!("{method}: {}", answer["error"]);
-                }
-                return Ok(answer["result"].clone());
-            }
-        }
+        Ok(id)
     }
 
     /// Reads until an event comes.
@@ -115,12 +149,17 @@ impl RawBrowser {
     }
 
     fn read(&mut self) -> Result<Value> {
+        self.read_line()?;
+        Ok(serde_json::from_slice(&self.line)?)
+    }
+
+    fn read_line(&mut self) -> Result<()> {
         self.line.clear();
         self.output.read_until(0, &mut self.line)?;
         if self.line.pop() != Some(0) {
             bail!("the browser is gone");
         }
-        Ok(serde_json::from_slice(&self.line)?)
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::{
-    console,
+    console, mutants,
     run::{Steps, run, run_with},
     setup,
 };
@@ -26,7 +26,23 @@ pub(crate) struct CheckOptions {
 pub(crate) struct TestOptions {
     /// Only tests whose name holds this text; leaves formatting, lints and dependencies out.
     filter: Option<String>,
+    /// Then the long ones as well: 2 000 simulated servers, more kills and power cuts, and all mutants. Takes hours.
+    #[arg(long, conflicts_with = "filter")]
+    deep: bool,
 }
+
+/// How much more the long run tries, and of what. The tests print how many cases there were.
+const DEEP: &[(&str, &str)] = &[
+    ("BROWSERSPACE_SIM_SEEDS", "2000"),
+    ("BROWSERSPACE_POWER_CUT_SEEDS", "40"),
+    ("BROWSERSPACE_EXPLORE_DEPTH", "20"),
+    ("BROWSERSPACE_CRASH_ROUNDS", "200"),
+    ("CRASH_ROUNDS", "200"),
+];
+
+/// The tests that try more when they are told to.
+const DEEP_TESTS: &str =
+    "package(simulation) | binary(power_cut) | binary(crash) | binary(s15_crash) | test(explore)";
 
 /// Format, lints, dependencies.
 pub(crate) fn check(options: &CheckOptions) -> Result<()> {
@@ -45,7 +61,8 @@ pub(crate) fn check(options: &CheckOptions) -> Result<()> {
 /// Everything.
 pub(crate) fn test(options: &TestOptions) -> Result<()> {
     let mut steps = Steps::default();
-    let outcome = test_steps(&mut steps, options);
+    let outcome = test_steps(&mut steps, options)
+        .and_then(|()| if options.deep { deep_steps(&mut steps) } else { Ok(()) });
     steps.summary();
     outcome
 }
@@ -59,7 +76,9 @@ fn check_steps(steps: &mut Steps) -> Result<()> {
 }
 
 fn test_steps(steps: &mut Steps, options: &TestOptions) -> Result<()> {
-    steps.step("setup", || setup::chromium().and_then(|()| setup::nextest()))?;
+    steps.step("setup", || {
+        setup::chromium().and_then(|()| setup::postgres()).and_then(|()| setup::nextest())
+    })?;
     if options.filter.is_none() {
         check_steps(steps)?;
         steps.skip(ADVISORIES, ADVISORIES_SKIPPED);
@@ -80,11 +99,26 @@ fn test_steps(steps: &mut Steps, options: &TestOptions) -> Result<()> {
     }
     let mut args = vec!["nextest", "run", "--locked", "--workspace", "--all-targets"];
     args.extend(options.filter.as_deref());
-    steps.step("tests", || run_with("cargo", &args, &[("RUST_BACKTRACE", "1")]))?;
+    steps.step("tests", || {
+        // One for the whole run, gone at its end; a test alone makes its own.
+        let cluster = own_postgres::Cluster::start()?;
+        let shared = (own_postgres::SHARED, &*cluster.url());
+        run_with("cargo", &args, &[("RUST_BACKTRACE", "1"), shared])
+    })?;
     if with_console {
         steps.step("console: tests in a browser", console::test_in_browser)?;
     }
     Ok(())
+}
+
+fn deep_steps(steps: &mut Steps) -> Result<()> {
+    let args = [
+        &["nextest", "run", "--locked", "--workspace", "--all-targets", "--profile", "deep"],
+        &["--success-output", "final", "-E", DEEP_TESTS][..],
+    ]
+    .concat();
+    steps.step("deep: seeds, power cuts, kills", || run_with("cargo", &args, DEEP))?;
+    steps.step("deep: mutants", mutants::all)
 }
 
 fn deny(checks: &[&str]) -> Result<()> {

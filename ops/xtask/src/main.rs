@@ -7,6 +7,8 @@ mod check;
 mod console;
 mod demo;
 mod generate;
+mod mutants;
+mod peers;
 mod run;
 mod setup;
 
@@ -30,13 +32,15 @@ enum Command {
     Test(check::TestOptions),
     /// The quick part of `test`: format, lints, dependencies.
     Check(check::CheckOptions),
+    /// Breaks one rule at a time and looks whether the tests notice; prints the catch rate.
+    Mutants(mutants::Options),
     /// Measures, each figure with its baseline in the same run.
     Bench(bench::Options),
     /// Builds the web console, which the next build of the server embeds; needs Node.
     Console,
     /// Writes the generated files again: docs/openapi.json, docs/errors.md, new golden events and the console's types.
     Generate,
-    /// Installs what is missing: Chromium, cargo-nextest, cargo-deny.
+    /// Installs what is missing: Chromium, PostgreSQL, cargo-nextest, cargo-deny.
     Setup,
 }
 
@@ -45,6 +49,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => demo::demo(&options),
         Command::Test(options) => check::test(&options),
         Command::Check(options) => check::check(&options),
+        Command::Mutants(options) => mutants::mutants(&options),
         Command::Bench(options) => bench::bench(&options),
         Command::Console => console::console(),
         Command::Generate => generate::generate(),

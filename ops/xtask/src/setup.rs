@@ -1,8 +1,11 @@
 //! Installs what is missing, and nothing that is there.
 //!
-//! Chromium comes from the system's packages; the tools go into `target/tools`, so that nothing of the machine changes.
+//! Chromium and PostgreSQL come from the system's packages; the tools go into `target/tools`, so that nothing of the machine changes.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 
@@ -28,9 +31,13 @@ const CHROMIUMS: [&str; 5] = [
     "/usr/bin/google-chrome",
 ];
 
+/// Debian's settings for clusters that it makes; each file in here counts.
+const CLUSTER_SETTINGS: &str = "/etc/postgresql-common/createcluster.d";
+
 /// Everything that any command needs.
 pub(crate) fn everything() -> Result<()> {
     chromium()?;
+    postgres()?;
     nextest()?;
     deny().map(drop)
 }
@@ -59,6 +66,32 @@ pub(crate) fn chromium() -> Result<()> {
         ["-qy", "install", "--no-install-recommends", "chromium", "chromium-sandbox", "fonts-liberation"];
     run::run_with("apt-get", &install, &quiet)?;
     installed_chromium().map(drop).context("apt-get succeeded, and yet there is no Chromium")
+}
+
+/// A PostgreSQL: its programs only. Tests make clusters of their own; none of the machine's is made or touched.
+pub(crate) fn postgres() -> Result<()> {
+    if let Some(found) = own_postgres::programs() {
+        eprintln!("postgresql: {}", found.display());
+        return Ok(());
+    }
+    if !Path::new("/usr/bin/apt-get").exists() || run::output("id", &["-u"]).as_deref() != Some("0") {
+        bail!(
+            "no PostgreSQL found: install it (Debian: `sudo apt-get install postgresql`), then this command again"
+        );
+    }
+    let quiet = [("DEBIAN_FRONTEND", "noninteractive")];
+    run::run_with("apt-get", &["-q", "update"], &quiet)?;
+    // The package would make a cluster and start it, unless a setting that lies there before it says no. That is read by
+    // the package's own settings, which are left out where somebody has removed them, unless it is told not to.
+    fs::create_dir_all(CLUSTER_SETTINGS).context(CLUSTER_SETTINGS)?;
+    let setting = Path::new(CLUSTER_SETTINGS).join("browserspace-setup.conf");
+    fs::write(&setting, "create_main_cluster = false\n").with_context(|| setting.display().to_string())?;
+    let install = ["-qy", "install", "--no-install-recommends", "postgresql"];
+    let whole = [quiet[0], ("UCF_FORCE_CONFFMISS", "1")];
+    let installed = run::run_with("apt-get", &install, &whole);
+    fs::remove_file(&setting).with_context(|| setting.display().to_string())?;
+    installed?;
+    own_postgres::programs().map(drop).context("apt-get succeeded, and yet there is no PostgreSQL")
 }
 
 fn installed_chromium() -> Option<PathBuf> {

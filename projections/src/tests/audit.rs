@@ -1,9 +1,6 @@
 //! The audit trail: who did what, and how it ended.
 
-use eventlog::{
-    InstanceEvent, Redacted, Role, SpaceEvent, StreamId, WorkspaceEvent, event::instance::LossReason,
-    number::Generation,
-};
+use eventlog::{InstanceEvent, Role, WorkspaceEvent, event::instance::LossReason, number::Generation};
 
 use crate::{AuditFilter, AuditRow, Views, testing::*};
 
@@ -15,17 +12,19 @@ fn shown(rows: &[AuditRow]) -> Vec<(&str, &str, Option<&str>)> {
     rows.iter().map(|row| (&*row.action, &*row.outcome, row.error_code.as_deref())).collect()
 }
 
-#[tokio::test]
-async fn a_task_is_one_entry_from_its_submit_to_its_end() {
-    let (_world, views) = given([
-        opened(1),
-        queued(1, 1),
-        started(1, 1),
-        completed(1, 1, &[1, 2]),
-        queued(1, 2),
-        failed(1, 2, "interrupted"),
-        queued(1, 3),
-    ])
+async fn a_task_is_one_entry_from_its_submit_to_its_end(on: Engine) {
+    let (_world, views) = given(
+        on,
+        [
+            opened(1),
+            queued(1, 1),
+            started(1, 1),
+            completed(1, 1, &[1, 2]),
+            queued(1, 2),
+            failed(1, 2, "interrupted"),
+            queued(1, 3),
+        ],
+    )
     .await;
     let rows =
         trail(&views, &AuditFilter { action: Some("task".to_owned()), ..AuditFilter::default() }).await;
@@ -42,19 +41,21 @@ async fn a_task_is_one_entry_from_its_submit_to_its_end() {
     assert_eq!((rows[1].duration_ms, rows[1].browser_ms), (since(5, 6), None), "no browser saw it");
 }
 
-#[tokio::test]
-async fn what_is_not_a_task_is_an_entry_of_its_own_with_its_principal() {
+async fn what_is_not_a_task_is_an_entry_of_its_own_with_its_principal(on: Engine) {
     let lost = InstanceEvent::RuntimeLost { generation: Generation(1), reason: LossReason::Crashed };
-    let (_world, views) = given([
-        of_workspace("default", WorkspaceEvent::Created {}),
-        registered(1, &[]),
-        opened(1),
-        of_instance(1, lost),
-        queued(1, 1),
-        cancel_requested(1, 1),
-        cancelled(1, 1),
-        closed(1),
-    ])
+    let (_world, views) = given(
+        on,
+        [
+            of_workspace("default", WorkspaceEvent::Created {}),
+            registered(1, &[]),
+            opened(1),
+            of_instance(1, lost),
+            queued(1, 1),
+            cancel_requested(1, 1),
+            cancelled(1, 1),
+            closed(1),
+        ],
+    )
     .await;
     let rows = trail(&views, &AuditFilter::default()).await;
     let actions: Vec<&str> = rows.iter().map(|row| &*row.action).collect();
@@ -74,7 +75,7 @@ async fn what_is_not_a_task_is_an_entry_of_its_own_with_its_principal() {
     assert_eq!(trail(&views, &elsewhere).await, []);
 }
 
-fn issued(n: u64) -> Fact {
+pub(super) fn issued(n: u64) -> Fact {
     let event = WorkspaceEvent::TokenIssued {
         token: token(n),
         hash: [0; 32],
@@ -86,42 +87,7 @@ fn issued(n: u64) -> Fact {
     of_workspace("default", event)
 }
 
-/// The queries of a page.
-fn queries(page: &str) -> Vec<&str> {
-    page.split("```sql\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
-}
-
-#[tokio::test]
-async fn every_query_of_the_page_on_auditing_runs_and_finds_something() {
-    let page = include_str!("../../../docs/auditing.md");
-    let blocked = SpaceEvent::Blocked {
-        rule: "private_address".to_owned(),
-        target: Redacted::own("http://10.0.0.1:8080/x"),
-        count: Some(3),
-    };
-    let lost = InstanceEvent::RuntimeLost { generation: Generation(1), reason: LossReason::Crashed };
-    let (world, views) = given([
-        of_workspace("default", WorkspaceEvent::Created {}),
-        issued(1),
-        registered(1, &["default"]),
-        opened(1),
-        queued(1, 1),
-        started(1, 1),
-        completed(1, 1, &[1]),
-        queued(1, 2),
-        failed(1, 2, "interrupted"),
-        (StreamId::Space(space(1)), blocked.into()),
-        of_instance(1, lost),
-    ])
-    .await;
-    let filter = AuditFilter { site: Some("10.0.0.1:8080".to_owned()), ..AuditFilter::default() };
-    assert_eq!(shown(&trail(&views, &filter).await), [("blocked", "done", Some("private_address"))]);
-    let queries = queries(page);
-    assert!(queries.len() >= 8, "{}", queries.len());
-    for query in queries {
-        let rows = sqlx::query(sqlx::AssertSqlSafe(query)).fetch_all(world.store.writer()).await;
-        let rows = rows.unwrap_or_else(|error| panic!("{query}\n{error}"));
-        // Nobody in this history is an operator.
-        assert!(!rows.is_empty() || query.contains("'operator'"), "{query}");
-    }
+on_both! {
+    a_task_is_one_entry_from_its_submit_to_its_end,
+    what_is_not_a_task_is_an_entry_of_its_own_with_its_principal,
 }

@@ -15,8 +15,8 @@ use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Condition, Projector, ProjectorError, Store, WaitError,
-    projection::{self, ApplyError, Connection, Projection},
+    Condition, Place, Projector, ProjectorError, Store, WaitError,
+    projection::{self, ApplyError, Projection, Transaction},
     rebuild,
     testing::*,
 };
@@ -42,8 +42,8 @@ impl Projection for Failing {
         self.inner.tables()
     }
 
-    async fn apply(&self, events: &[RecordedEvent], connection: &mut Connection) -> Result<(), ApplyError> {
-        self.inner.apply(events, connection).await?;
+    async fn apply(&self, events: &[RecordedEvent], transaction: &mut Transaction) -> Result<(), ApplyError> {
+        self.inner.apply(events, transaction).await?;
         let left = self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
         if left.is_ok() { Err(ApplyError::Database(sqlx::Error::WorkerCrashed)) } else { Ok(()) }
     }
@@ -62,14 +62,13 @@ async fn all_events(world: &World) -> Vec<RecordedEvent> {
     world.log.read_all(Position(1)).map(|event| event.expect("it is read")).collect().await
 }
 
-#[tokio::test]
-async fn however_events_are_cut_into_batches_the_views_come_out_equal() {
-    let (whole, _) = given(long_history(4)).await;
+async fn however_events_are_cut_into_batches_the_views_come_out_equal(on: Engine) {
+    let (whole, _) = given(on, long_history(4)).await;
     let expected = whole.dump().await;
     assert!(expected.values().all(|rows| !rows.is_empty() || expected["token"].is_empty()), "{expected:?}");
     let events = all_events(&whole).await;
     for size in [1, 2, 3, 7, 50] {
-        let mut world = World::new().await;
+        let mut world = World::new(on).await;
         world.happen(long_history(4)).await;
         let mut projector = world.projector().await;
         for batch in events.chunks(size) {
@@ -79,10 +78,9 @@ async fn however_events_are_cut_into_batches_the_views_come_out_equal() {
     }
 }
 
-#[tokio::test]
-async fn a_batch_that_ends_before_its_commit_leaves_nothing_and_is_folded_once_afterwards() {
-    let (whole, _) = given(long_history(4)).await;
-    let mut world = World::new().await;
+async fn a_batch_that_ends_before_its_commit_leaves_nothing_and_is_folded_once_afterwards(on: Engine) {
+    let (whole, _) = given(on, long_history(4)).await;
+    let mut world = World::new(on).await;
     world.happen(long_history(4)).await;
     let mut projector = world.projector_of(with_failures(1)).await;
     assert!(matches!(projector.catch_up().await, Err(ProjectorError::Database(_))));
@@ -100,11 +98,10 @@ async fn a_batch_that_ends_before_its_commit_leaves_nothing_and_is_folded_once_a
     assert_eq!(world.dump().await, whole.dump().await);
 }
 
-#[tokio::test]
-async fn a_damaged_event_costs_the_views_its_own_stream_only() {
+async fn a_damaged_event_costs_the_views_its_own_stream_only(on: Engine) {
     let facts = || (1..=3).flat_map(|n| [opened(n), queued(n, n), started(n, n), completed(n, n, &[])]);
-    let (whole, _) = given(facts()).await;
-    let mut world = World::new().await;
+    let (whole, _) = given(on, facts()).await;
+    let mut world = World::new(on).await;
     let head = world.happen(facts()).await;
     // That the second Space's task was queued: without it, what follows in that stream fits nothing.
     world.log.damage(Position(6));
@@ -122,9 +119,8 @@ async fn a_damaged_event_costs_the_views_its_own_stream_only() {
     assert_eq!(world.catch_up().await.expect("it fits"), head);
 }
 
-#[tokio::test]
-async fn a_second_projector_is_refused_and_folds_nothing() {
-    let mut world = World::new().await;
+async fn a_second_projector_is_refused_and_folds_nothing(on: Engine) {
+    let mut world = World::new(on).await;
     world.happen([opened(1), queued(1, 1)]).await;
     let mut first = world.projector().await;
     let mut second =
@@ -135,9 +131,8 @@ async fn a_second_projector_is_refused_and_folds_nothing() {
     assert_eq!(world.dump().await, before);
 }
 
-#[tokio::test]
-async fn an_event_that_does_not_fit_stops_the_projector_loudly_with_its_position() {
-    let mut world = World::new().await;
+async fn an_event_that_does_not_fit_stops_the_projector_loudly_with_its_position(on: Engine) {
+    let mut world = World::new(on).await;
     world.happen([opened(1), queued(1, 1), started(1, 9), completed(1, 1, &[])]).await;
     let views = world.store.views();
     let stopped = world.projector().await.run(CancellationToken::new()).await;
@@ -158,9 +153,8 @@ async fn an_event_that_does_not_fit_stops_the_projector_loudly_with_its_position
     assert_eq!(views.wait_for(Position(2), SOON).await, Ok(Position(2)), "what is there is still served");
 }
 
-#[tokio::test]
-async fn a_gap_in_the_log_is_never_skipped() {
-    let mut world = World::new().await;
+async fn a_gap_in_the_log_is_never_skipped(on: Engine) {
+    let mut world = World::new(on).await;
     world.happen([opened(1), opened(2), opened(3)]).await;
     let log = Arc::new(LogWithGap { log: world.log.clone(), missing: Position(2) });
     let mut projector = Projector::open(world.store.clone(), log).await.expect("it opens");
@@ -172,9 +166,8 @@ async fn a_gap_in_the_log_is_never_skipped() {
     assert!(world.dump().await["space"].is_empty());
 }
 
-#[tokio::test]
-async fn views_that_are_ahead_of_their_log_are_refused() {
-    let (world, _) = given([opened(1)]).await;
+async fn views_that_are_ahead_of_their_log_are_refused(on: Engine) {
+    let (world, _) = given(on, [opened(1)]).await;
     let other = Arc::new(eventlog::memory::MemoryLog::new());
     let opened = Projector::open(world.store.clone(), other).await;
     assert!(matches!(
@@ -183,9 +176,36 @@ async fn views_that_are_ahead_of_their_log_are_refused() {
     ));
 }
 
-#[tokio::test]
-async fn a_refused_write_is_tried_again_until_it_is_done() {
-    let mut world = World::new().await;
+async fn views_of_another_log_are_refused_unchanged_however_long_that_is_and_taken_over_by_a_rebuild(
+    on: Engine,
+) {
+    let (world, _) = given(on, [opened(1)]).await;
+    let mut longer = World::new(on).await;
+    longer.happen([opened(2), queued(2, 2), opened(3)]).await;
+    let before = world.dump().await;
+    let refused = Projector::open(world.store.clone(), longer.log.clone()).await.err();
+    assert!(matches!(refused, Some(ProjectorError::AnotherLog(_))), "{refused:?}");
+    assert_eq!(world.dump().await, before);
+    rebuild(&world.store, longer.log.clone()).await.expect("it is asked for");
+    longer.catch_up().await.expect("the facts fit");
+    assert_eq!(world.dump().await, longer.dump().await);
+    let refused = Projector::open(longer.store.clone(), world.log.clone()).await.err();
+    assert!(matches!(refused, Some(ProjectorError::AnotherLog(_))), "{refused:?}");
+}
+
+async fn a_log_that_was_empty_when_its_views_were_opened_is_known_by_its_first_event(on: Engine) {
+    let mut world = World::new(on).await;
+    let mut projector = world.projector().await;
+    world.happen([opened(1)]).await;
+    projector.catch_up().await.expect("the facts fit");
+    let mut other = World::new(on).await;
+    other.happen([opened(2), opened(3)]).await;
+    let refused = Projector::open(world.store.clone(), other.log.clone()).await.err();
+    assert!(matches!(refused, Some(ProjectorError::AnotherLog(_))), "{refused:?}");
+}
+
+async fn a_refused_write_is_tried_again_until_it_is_done(on: Engine) {
+    let mut world = World::new(on).await;
     let last = world.happen(long_history(2)).await;
     let stop = CancellationToken::new();
     let running = tokio::spawn(world.projector_of(with_failures(2)).await.run(stop.clone()));
@@ -200,13 +220,12 @@ async fn a_refused_write_is_tried_again_until_it_is_done() {
     stop.cancel();
     running.await.expect("no panic").expect("it ended in order");
     assert_eq!(views.progress().condition, Condition::Idle);
-    let (whole, _) = given(long_history(2)).await;
+    let (whole, _) = given(on, long_history(2)).await;
     assert_eq!(world.dump().await, whole.dump().await);
 }
 
-#[tokio::test]
-async fn a_reader_sees_what_it_has_written() {
-    let mut world = World::new().await;
+async fn a_reader_sees_what_it_has_written(on: Engine) {
+    let mut world = World::new(on).await;
     let stop = CancellationToken::new();
     let running = tokio::spawn(world.projector().await.run(stop.clone()));
     let views = world.store.views();
@@ -223,7 +242,7 @@ async fn a_reader_sees_what_it_has_written() {
 
 #[tokio::test]
 async fn dropped_and_rebuilt_the_views_come_out_equal() {
-    let (world, views) = given(long_history(4)).await;
+    let (world, views) = given(Engine::Sqlite, long_history(4)).await;
     let before = world.dump().await;
     let head = *world.log.durable_head().borrow();
     assert_eq!(rebuild(&world.store, world.log.clone()).await.expect("it is rebuilt"), head);
@@ -231,17 +250,15 @@ async fn dropped_and_rebuilt_the_views_come_out_equal() {
     assert_eq!(views.checkpoint(), head);
 
     world.store.close().await;
-    let path = world.folder.path().join("views.db");
-    Store::remove(&path).expect("it is removed");
+    Store::remove(&world.place).await.expect("it is removed");
     assert_eq!(world.folder.path().read_dir().expect("the folder is there").count(), 0, "no side file stays");
-    let store = Store::open(&path).await.expect("it is made anew");
+    let store = Store::open(&world.place).await.expect("it is made anew");
     rebuild(&store, world.log.clone()).await.expect("it is rebuilt");
     assert_eq!(store.dump().await.expect("it is read"), before);
 }
 
-#[tokio::test]
-async fn a_projection_of_another_version_is_built_anew_and_the_others_go_on() {
-    let mut world = World::new().await;
+async fn a_projection_of_another_version_is_built_anew_and_the_others_go_on(on: Engine) {
+    let mut world = World::new(on).await;
     world.happen(long_history(2)).await;
     world.catch_up().await.expect("the facts fit");
     let before = world.dump().await;
@@ -260,7 +277,7 @@ async fn a_projection_of_another_version_is_built_anew_and_the_others_go_on() {
 
 #[tokio::test]
 async fn the_file_is_ours_alone_and_one_that_is_no_database_is_told_from_a_refusing_disk() {
-    let (world, _) = given([opened(1)]).await;
+    let (world, _) = given(Engine::Sqlite, [opened(1)]).await;
     for entry in world.folder.path().read_dir().expect("the folder is there") {
         let entry = entry.expect("it is listed");
         let mode = entry.metadata().expect("it is there").permissions().mode() & 0o777;
@@ -269,7 +286,22 @@ async fn the_file_is_ours_alone_and_one_that_is_no_database_is_told_from_a_refus
     let path = world.folder.path().join("other.db");
     std::fs::write(&path, "this is no database, and long enough to be looked at".repeat(100))
         .expect("written");
-    assert!(Store::open(&path).await.expect_err("it is refused").is_cured_by_rebuild());
+    assert!(Store::open(&Place::Sqlite(path)).await.expect_err("it is refused").is_cured_by_rebuild());
     let nowhere = world.folder.path().join("no/folder/views.db");
-    assert!(!Store::open(&nowhere).await.expect_err("it is refused").is_cured_by_rebuild());
+    assert!(!Store::open(&Place::Sqlite(nowhere)).await.expect_err("it is refused").is_cured_by_rebuild());
+}
+
+on_both! {
+    however_events_are_cut_into_batches_the_views_come_out_equal,
+    a_batch_that_ends_before_its_commit_leaves_nothing_and_is_folded_once_afterwards,
+    a_damaged_event_costs_the_views_its_own_stream_only,
+    a_second_projector_is_refused_and_folds_nothing,
+    an_event_that_does_not_fit_stops_the_projector_loudly_with_its_position,
+    a_gap_in_the_log_is_never_skipped,
+    views_that_are_ahead_of_their_log_are_refused,
+    views_of_another_log_are_refused_unchanged_however_long_that_is_and_taken_over_by_a_rebuild,
+    a_log_that_was_empty_when_its_views_were_opened_is_known_by_its_first_event,
+    a_refused_write_is_tried_again_until_it_is_done,
+    a_reader_sees_what_it_has_written,
+    a_projection_of_another_version_is_built_anew_and_the_others_go_on,
 }

@@ -8,8 +8,7 @@ use eventlog::{
 
 use crate::{Health, SpaceStatus, TaskStatus, testing::*};
 
-#[tokio::test]
-async fn a_space_is_running_while_its_task_is_queued_or_running_and_in_error_until_recovered() {
+async fn a_space_is_running_while_its_task_is_queued_or_running_and_in_error_until_recovered(on: Engine) {
     use SpaceStatus::{Closed, Error, Idle, Running};
     let steps = [
         (opened(1), Idle, None, None),
@@ -30,7 +29,7 @@ async fn a_space_is_running_while_its_task_is_queued_or_running_and_in_error_unt
         (close_requested(1), Idle, None, Some("runtime_crashed")),
         (closed(1), Closed, None, Some("runtime_crashed")),
     ];
-    let mut world = World::new().await;
+    let mut world = World::new(on).await;
     for (fact, status, active, code) in steps {
         let position = world.happen([fact]).await;
         world.catch_up().await.expect("the fact fits");
@@ -43,9 +42,8 @@ async fn a_space_is_running_while_its_task_is_queued_or_running_and_in_error_unt
     }
 }
 
-#[tokio::test]
-async fn a_space_shows_who_has_what() {
-    let (_world, views) = given([opened_by(1, "team", "bob"), closed(1)]).await;
+async fn a_space_shows_who_has_what(on: Engine) {
+    let (_world, views) = given(on, [opened_by(1, "team", "bob"), closed(1)]).await;
     let row = views.space(space(1)).await.expect("it is read").expect("it is there");
     assert_eq!(row.workspace_id, workspace("team"));
     assert_eq!(row.browser_instance_id, instance(1));
@@ -56,19 +54,21 @@ async fn a_space_shows_who_has_what() {
     assert_eq!(views.space(space(2)).await.expect("it is read"), None);
 }
 
-#[tokio::test]
-async fn a_task_shows_its_way_and_its_end() {
-    let (_world, views) = given([
-        opened(1),
-        queued(1, 1),
-        started(1, 1),
-        completed(1, 1, &[]),
-        queued(1, 2),
-        failed(1, 2, "interrupted"),
-        queued(1, 3),
-        started(1, 3),
-        cancel_requested(1, 3),
-    ])
+async fn a_task_shows_its_way_and_its_end(on: Engine) {
+    let (_world, views) = given(
+        on,
+        [
+            opened(1),
+            queued(1, 1),
+            started(1, 1),
+            completed(1, 1, &[]),
+            queued(1, 2),
+            failed(1, 2, "interrupted"),
+            queued(1, 3),
+            started(1, 3),
+            cancel_requested(1, 3),
+        ],
+    )
     .await;
     let row = views.task(task(1)).await.expect("it is read").expect("it is there");
     assert_eq!((row.status, row.space_id), (TaskStatus::Completed, space(1)));
@@ -85,8 +85,7 @@ async fn a_task_shows_its_way_and_its_end() {
     assert_eq!((row.status, row.cancel_requested, row.finished_at), (TaskStatus::Running, true, None));
 }
 
-#[tokio::test]
-async fn the_health_of_an_instance_follows_its_runtime() {
+async fn the_health_of_an_instance_follows_its_runtime(on: Engine) {
     use Health::{Ready, Retired, Starting, Unavailable};
     let generation = Generation(1);
     let lost = InstanceEvent::RuntimeLost { generation, reason: LossReason::Crashed };
@@ -107,7 +106,7 @@ async fn the_health_of_an_instance_follows_its_runtime() {
         (of_instance(1, circuit_opened), Retired, false),
         (of_instance(1, InstanceEvent::RuntimeReady { generation }), Retired, false),
     ];
-    let mut world = World::new().await;
+    let mut world = World::new(on).await;
     for (fact, health, is_reserved) in steps {
         let position = world.happen([fact]).await;
         world.catch_up().await.expect("the fact fits");
@@ -123,8 +122,7 @@ async fn the_health_of_an_instance_follows_its_runtime() {
     assert_eq!(row.network_policy.allow, ["shop.example:443"]);
 }
 
-#[tokio::test]
-async fn bindings_and_tokens_show_their_end_and_never_a_hash() {
+async fn bindings_and_tokens_show_their_end_and_never_a_hash(on: Engine) {
     let issued = WorkspaceEvent::TokenIssued {
         token: token(1),
         hash: [0xab; 32],
@@ -133,13 +131,16 @@ async fn bindings_and_tokens_show_their_end_and_never_a_hash() {
         all_workspaces: true,
         expires_at: Some(at(99)),
     };
-    let (world, views) = given([
-        of_workspace("team", WorkspaceEvent::Created {}),
-        of_workspace("team", issued),
-        granted(1, "team", 7),
-        of_workspace("team", WorkspaceEvent::TokenRevoked { token: token(1) }),
-        of_workspace("team", WorkspaceEvent::BindingRevoked { binding: binding(1) }),
-    ])
+    let (world, views) = given(
+        on,
+        [
+            of_workspace("team", WorkspaceEvent::Created {}),
+            of_workspace("team", issued),
+            granted(1, "team", 7),
+            of_workspace("team", WorkspaceEvent::TokenRevoked { token: token(1) }),
+            of_workspace("team", WorkspaceEvent::BindingRevoked { binding: binding(1) }),
+        ],
+    )
     .await;
     let row = views.token(token(1)).await.expect("it is read").expect("it is there");
     assert_eq!((row.role, row.all_workspaces), (Role::Auditor, true));
@@ -154,15 +155,23 @@ async fn bindings_and_tokens_show_their_end_and_never_a_hash() {
     assert!(!dump.contains("abab") && !dump.contains("171"), "{dump}");
 }
 
-#[tokio::test]
-async fn an_event_of_a_newer_program_moves_the_revision_and_nothing_else() {
+async fn an_event_of_a_newer_program_moves_the_revision_and_nothing_else(on: Engine) {
     let unknown = eventlog::event::UnknownEvent {
         kind: "teleported".to_owned(),
         schema: 9,
         payload: vec![0x80].into(),
     };
     let (_world, views) =
-        given([opened(1), (StreamId::Space(space(1)), eventlog::Event::Unknown(unknown))]).await;
+        given(on, [opened(1), (StreamId::Space(space(1)), eventlog::Event::Unknown(unknown))]).await;
     let row = views.space(space(1)).await.expect("it is read").expect("it is there");
     assert_eq!((row.status, row.revision), (SpaceStatus::Idle, Sequence(2)));
+}
+
+on_both! {
+    a_space_is_running_while_its_task_is_queued_or_running_and_in_error_until_recovered,
+    a_space_shows_who_has_what,
+    a_task_shows_its_way_and_its_end,
+    the_health_of_an_instance_follows_its_runtime,
+    bindings_and_tokens_show_their_end_and_never_a_hash,
+    an_event_of_a_newer_program_moves_the_revision_and_nothing_else,
 }

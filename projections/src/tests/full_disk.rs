@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     ProjectorError, checkpoint,
-    projection::{self, ApplyError, Connection, Projection},
+    projection::{self, ApplyError, Projection, Transaction},
+    statement::Statement,
     testing::*,
 };
 
@@ -43,12 +44,12 @@ impl Projection for OnFullDisk {
         self.inner.tables()
     }
 
-    async fn apply(&self, events: &[RecordedEvent], connection: &mut Connection) -> Result<(), ApplyError> {
-        self.inner.apply(events, connection).await?;
+    async fn apply(&self, events: &[RecordedEvent], transaction: &mut Transaction) -> Result<(), ApplyError> {
+        self.inner.apply(events, transaction).await?;
         let failure = self.failures.lock().pop_front();
         let Some(failure) = failure else { return Ok(()) };
         if failure == Full::Transaction {
-            sqlx::query("ROLLBACK").execute(&mut *connection).await.expect("there is a transaction");
+            transaction.execute(&Statement::new("ROLLBACK")).await.expect("there is a transaction");
         }
         Err(ApplyError::Database(sqlx::Error::Io(std::io::ErrorKind::StorageFull.into())))
     }
@@ -65,8 +66,8 @@ fn on_full_disk(failures: &[Full]) -> Vec<Box<dyn Projection>> {
 /// What another connection sees: what is committed, and nothing else.
 async fn committed(world: &World) -> Position {
     let store = world.second_store().await;
-    let mut connection = store.writer().acquire().await.expect("it opens");
-    checkpoint::lowest(&mut connection).await.expect("it reads")
+    let mut transaction = store.begin().await.expect("it opens");
+    checkpoint::lowest(&mut transaction).await.expect("it reads")
 }
 
 /// Every order in which two kinds of failure can follow each other.
@@ -79,9 +80,9 @@ const ORDERS: [&[Full]; 4] = [
 
 #[tokio::test]
 async fn what_did_not_fit_on_a_full_disk_is_folded_once_there_is_room() {
-    let (whole, _) = given(long_history(4)).await;
+    let (whole, _) = given(Engine::Sqlite, long_history(4)).await;
     for failures in ORDERS {
-        let mut world = World::new().await;
+        let mut world = World::new(Engine::Sqlite).await;
         let head = world.happen(long_history(4)).await;
         let mut projector = world.projector_of(on_full_disk(failures)).await;
         for failure in failures {
@@ -98,7 +99,7 @@ async fn what_did_not_fit_on_a_full_disk_is_folded_once_there_is_room() {
 #[tokio::test]
 async fn a_projector_that_ran_through_a_full_disk_tells_where_the_database_is() {
     for failures in ORDERS {
-        let mut world = World::new().await;
+        let mut world = World::new(Engine::Sqlite).await;
         let projector = world.projector_of(on_full_disk(failures)).await;
         let stop = CancellationToken::new();
         let running = tokio::spawn(projector.run(stop.clone()));

@@ -19,16 +19,18 @@ fn assert_invalid<T: std::fmt::Debug>(page: &Result<Page<T>, ViewError>) {
     assert!(matches!(page, Err(ViewError::InvalidCursor(_))), "{page:?}");
 }
 
-#[tokio::test]
-async fn spaces_are_listed_by_workspace_owner_and_status() {
-    let (_world, views) = given([
-        opened_by(1, "a", "ann"),
-        opened_by(2, "a", "bob"),
-        opened_by(3, "b", "ann"),
-        opened_by(4, "c", "ann"),
-        queued(2, 1),
-        closed(3),
-    ])
+async fn spaces_are_listed_by_workspace_owner_and_status(on: Engine) {
+    let (_world, views) = given(
+        on,
+        [
+            opened_by(1, "a", "ann"),
+            opened_by(2, "a", "bob"),
+            opened_by(3, "b", "ann"),
+            opened_by(4, "c", "ann"),
+            queued(2, 1),
+            closed(3),
+        ],
+    )
     .await;
     let all = SpaceFilter::default();
     assert_eq!(spaces(&views, &all).await, [4, 3, 2, 1].map(space));
@@ -42,9 +44,8 @@ async fn spaces_are_listed_by_workspace_owner_and_status() {
     assert_eq!(spaces(&views, &of_none).await, []);
 }
 
-#[tokio::test]
-async fn an_instance_is_listed_for_those_who_may_reserve_it() {
-    let mut world = World::new().await;
+async fn an_instance_is_listed_for_those_who_may_reserve_it(on: Engine) {
+    let mut world = World::new(on).await;
     world
         .happen([registered(1, &["a", "a"]), registered(2, &["b"]), registered(3, &[]), granted(1, "a", 3)])
         .await;
@@ -60,9 +61,8 @@ async fn an_instance_is_listed_for_those_who_may_reserve_it() {
     assert_eq!(instances(&views, Some(&[workspace("a")])).await, [instance(1)]);
 }
 
-#[tokio::test]
-async fn pages_show_every_item_once_also_while_new_ones_come() {
-    let mut world = World::new().await;
+async fn pages_show_every_item_once_also_while_new_ones_come(on: Engine) {
+    let mut world = World::new(on).await;
     world.happen([opened(1), opened(2)]).await;
     for n in 1..=5 {
         world.happen([queued(1, n), completed(1, n, &[])]).await;
@@ -87,10 +87,10 @@ async fn pages_show_every_item_once_also_while_new_ones_come() {
     assert_eq!(seen, [5, 4, 3, 2, 1].map(task));
 }
 
-#[tokio::test]
-async fn artifacts_are_listed_in_their_order_and_found_by_their_id() {
+async fn artifacts_are_listed_in_their_order_and_found_by_their_id(on: Engine) {
     let (_world, views) =
-        given([opened(1), queued(1, 1), completed(1, 1, &[1, 2]), queued(1, 2), completed(1, 2, &[3])]).await;
+        given(on, [opened(1), queued(1, 1), completed(1, 1, &[1, 2]), queued(1, 2), completed(1, 2, &[3])])
+            .await;
     let first = views.artifacts(space(1), None, 2).await.expect("it is read");
     let rest = views.artifacts(space(1), first.next.as_deref(), 2).await.expect("it is read");
     let listed: Vec<_> = first.items.iter().chain(&rest.items).map(|row| row.artifact_id).collect();
@@ -100,9 +100,9 @@ async fn artifacts_are_listed_in_their_order_and_found_by_their_id() {
     assert_eq!((row.task_id, row.bytes, row.created_at), (task(1), 7, at(3)));
 }
 
-#[tokio::test]
-async fn a_cursor_of_another_list_or_from_beyond_the_head_is_refused() {
-    let (_world, views) = given([opened(1), opened(2), queued(1, 1), failed(1, 1, "x"), queued(1, 2)]).await;
+async fn a_cursor_of_another_list_or_from_beyond_the_head_is_refused(on: Engine) {
+    let (_world, views) =
+        given(on, [opened(1), opened(2), queued(1, 1), failed(1, 1, "x"), queued(1, 2)]).await;
     let tasks = views.tasks(space(1), None, 1).await.expect("it is read").next.expect("there is more");
     assert!(views.tasks(space(1), Some(&tasks), 1).await.is_ok());
     assert_invalid(&views.tasks(space(2), Some(&tasks), 1).await);
@@ -117,6 +117,14 @@ async fn a_cursor_of_another_list_or_from_beyond_the_head_is_refused() {
     let idle = SpaceFilter { status: Some(SpaceStatus::Idle), ..all };
     assert_invalid(&views.spaces(&idle, Some(&spaces), 1).await);
 
-    let (_elsewhere, shorter) = given([opened(1)]).await;
+    let (_elsewhere, shorter) = given(on, [opened(1)]).await;
     assert_invalid(&shorter.tasks(space(1), Some(&tasks), 1).await);
+}
+
+on_both! {
+    spaces_are_listed_by_workspace_owner_and_status,
+    an_instance_is_listed_for_those_who_may_reserve_it,
+    pages_show_every_item_once_also_while_new_ones_come,
+    artifacts_are_listed_in_their_order_and_found_by_their_id,
+    a_cursor_of_another_list_or_from_beyond_the_head_is_refused,
 }

@@ -31,7 +31,6 @@ const OPTION_CHARS_MAX: usize = 200;
 #[derive(Deserialize)]
 struct Selecting {
     refused: Option<Refused>,
-    which: Option<String>,
     #[serde(default)]
     among: Vec<String>,
     selected: Option<Vec<ChosenOption>>,
@@ -211,14 +210,14 @@ pub(super) fn plain_click(reference: ElementRef) -> ClickArgs {
 }
 
 fn not_selected(reference: ElementRef, refused: Refused, tried: &Selecting) -> Error {
-    let which = cut(tried.which.as_deref().unwrap_or_default(), OPTION_CHARS_MAX);
+    // What was asked for is not repeated: args are told to nobody (S12).
     Error::invalid(match refused {
         Refused::Kind => format!("{reference} is no select; click it, then what it shows"),
         Refused::Single => format!("only one option of {reference} can be chosen"),
-        Refused::Disabled => format!("the option {which:?} of {reference} is disabled"),
+        Refused::Disabled => format!("an option of {reference} that was asked for is disabled"),
         Refused::Missing => {
             let among: Vec<_> = tried.among.iter().map(|label| cut(label, 60)).collect();
-            format!("{reference} has no option {which:?}; it has {}", among.join(", "))
+            format!("{reference} has no such option; it has {}", among.join(", "))
         }
     })
 }

@@ -1,5 +1,6 @@
 function (format) {
   // The visible text of this element or document, plain or as Markdown. Values of fields are never part of it.
+  // Nothing of the text is escaped: a secret with a backslash in it would no longer be known for one.
   const top = this instanceof Element ? this : document.body;
   if (!top) return '';
   if (format === 'text') {
@@ -16,7 +17,6 @@ function (format) {
   }
   const skipped = new Set(['SCRIPT', 'STYLE', 'NOSCRIPT', 'TEMPLATE', 'INPUT', 'TEXTAREA', 'SELECT', 'IFRAME', 'SVG']);
   const squeeze = (text) => text.replace(/\s+/g, ' ');
-  const escape = (text) => squeeze(text).replace(/([\\`*_\[\]])/g, '\\$1');
   const link = (element) => {
     const text = inline(element).trim();
     const target = /^https?:/.test(element.href) ? element.href.slice(0, 500) : '';
@@ -30,7 +30,7 @@ function (format) {
   };
   const wrapped = (mark, text) => (text.trim() ? mark + text.trim() + mark : text);
   const piece = (node) => {
-    if (node.nodeType === Node.TEXT_NODE) return escape(node.data);
+    if (node.nodeType === Node.TEXT_NODE) return squeeze(node.data);
     if (node.nodeType !== Node.ELEMENT_NODE || skipped.has(node.tagName)) return '';
     if (!node.checkVisibility() && getComputedStyle(node).display !== 'contents') return '';
     switch (node.tagName) {
@@ -39,7 +39,7 @@ function (format) {
       case 'B': case 'STRONG': return wrapped('**', inline(node));
       case 'I': case 'EM': return wrapped('_', inline(node));
       case 'CODE': return '`' + squeeze(node.textContent) + '`';
-      case 'IMG': return node.alt ? '![' + escape(node.alt) + ']' : '';
+      case 'IMG': return node.alt ? '![' + squeeze(node.alt) + ']' : '';
       case 'PRE': return '\n\n```\n' + node.textContent.replace(/```/g, "'''").replace(/\n$/, '') + '\n```\n\n';
       case 'HR': return '\n\n---\n\n';
       case 'H1': case 'H2': case 'H3': case 'H4': case 'H5': case 'H6':
@@ -50,7 +50,7 @@ function (format) {
         return '\n' + number + inline(node).trim().replace(/\n+/g, '\n  ');
       }
       case 'TR': {
-        const cells = [...node.cells].map((cell) => inline(cell).trim().replace(/\n+/g, ' ').replace(/\|/g, '\\|'));
+        const cells = [...node.cells].map((cell) => inline(cell).trim().replace(/\n+/g, ' '));
         const isHead = node.rowIndex === 0;
         return '\n| ' + cells.join(' | ') + ' |' + (isHead ? '\n|' + ' --- |'.repeat(cells.length) : '');
       }

@@ -9,9 +9,9 @@ function (values, isTrial) {
   for (const value of values) {
     const option =
       options.find((option) => option.value === value) || options.find((option) => plain(option.label) === plain(value));
-    if (!option) return { refused: 'missing', which: value, among: options.slice(0, 20).map((option) => plain(option.label)) };
+    if (!option) return { refused: 'missing', among: options.slice(0, 20).map((option) => plain(option.label)) };
     const group = option.closest('optgroup');
-    if (option.disabled || (group && group.disabled)) return { refused: 'disabled', which: value };
+    if (option.disabled || (group && group.disabled)) return { refused: 'disabled' };
     chosen.add(option);
   }
   if (isTrial) return {};

@@ -47,6 +47,13 @@ pub(super) struct SessionGone {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
+pub(super) struct ScreencastShot {
+    pub(super) data: String,
+    pub(super) session_id: i64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Dialog {
     pub(super) message: String,
     #[serde(rename = "type")]

@@ -3,23 +3,27 @@
 //! A tree has about 900 bytes a node; owned values would cost more than everything else here.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::node::{Node, States, Tree, Tri, is_field};
+use crate::frame::PageFrame;
+
 #[derive(Debug, Deserialize)]
-pub(crate) struct AxTree<'a> {
+struct AxTree<'a> {
     #[serde(borrow)]
-    pub(crate) nodes: Vec<AxNode<'a>>,
+    nodes: Vec<AxNode<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct AxNode<'a> {
+struct AxNode<'a> {
     #[serde(borrow)]
-    pub(crate) node_id: &'a str,
+    node_id: &'a str,
     #[serde(default)]
-    pub(crate) ignored: bool,
+    ignored: bool,
     #[serde(borrow)]
     role: Option<AxValue<'a>>,
     #[serde(borrow)]
@@ -29,9 +33,9 @@ pub(crate) struct AxNode<'a> {
     #[serde(borrow, default)]
     properties: Vec<AxProperty<'a>>,
     #[serde(borrow, default)]
-    pub(crate) child_ids: Vec<&'a str>,
+    child_ids: Vec<&'a str>,
     #[serde(rename = "backendDOMNodeId")]
-    pub(crate) backend_node_id: Option<i64>,
+    backend_node_id: Option<i64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -64,35 +68,70 @@ impl<'a> AxValue<'a> {
 }
 
 impl<'a> AxNode<'a> {
-    pub(crate) fn role(&self) -> Cow<'a, str> {
-        self.role.as_ref().map_or(Cow::Borrowed(""), AxValue::text)
-    }
-
-    pub(crate) fn name(&self) -> Cow<'a, str> {
-        self.name.as_ref().map_or(Cow::Borrowed(""), AxValue::text)
-    }
-
-    pub(crate) fn value(&self) -> Cow<'a, str> {
-        self.value.as_ref().map_or(Cow::Borrowed(""), AxValue::text)
-    }
-
-    pub(crate) fn property(&self, name: &str) -> Option<Cow<'a, str>> {
+    fn property(&self, name: &str) -> Option<Cow<'a, str>> {
         self.properties.iter().find(|property| property.name == name).map(|property| property.value.text())
     }
 
-    pub(crate) fn is(&self, property: &str) -> bool {
-        self.property(property).is_some_and(|value| value == "true")
+    /// A truth value is written as a word or, like `busy`, as a number.
+    fn is(&self, property: &str) -> bool {
+        self.property(property).is_some_and(|value| matches!(value.as_ref(), "true" | "1"))
     }
+
+    fn tri(&self, property: &str) -> Option<Tri> {
+        Some(match self.property(property)?.as_ref() {
+            "true" => Tri::True,
+            "mixed" => Tri::Mixed,
+            _ => Tri::False,
+        })
+    }
+
+    fn states(&self) -> States {
+        States {
+            checked: self.tri("checked"),
+            pressed: self.tri("pressed"),
+            expanded: self.property("expanded").map(|expanded| expanded == "true"),
+            selected: self.is("selected"),
+            disabled: self.is("disabled"),
+            readonly: self.is("readonly"),
+            required: self.is("required"),
+            modal: self.is("modal"),
+            busy: self.is("busy"),
+            focused: self.is("focused"),
+            invalid: self
+                .property("invalid")
+                .is_some_and(|invalid| !matches!(invalid.as_ref(), "false" | "")),
+            focusable: self.is("focusable"),
+        }
+    }
+
+    fn read(&self, by_id: &HashMap<&str, usize>) -> Node<'a> {
+        let text = |value: &Option<AxValue<'a>>| value.as_ref().map_or(Cow::Borrowed(""), AxValue::text);
+        Node {
+            ignored: self.ignored,
+            role: text(&self.role),
+            name: text(&self.name),
+            value: text(&self.value),
+            level: self.property("level"),
+            url: self.property("url").unwrap_or_default(),
+            states: self.states(),
+            children: self.child_ids.iter().filter_map(|id| by_id.get(id).copied()).collect(),
+            backend_node_id: self.backend_node_id,
+        }
+    }
+}
+
+/// Reads the tree of a frame.
+pub(crate) fn decode<'a>(frame: &'a PageFrame, bytes: &'a [u8]) -> serde_json::Result<Tree<'a>> {
+    let AxTree { nodes } = serde_json::from_slice::<AxTree<'a>>(bytes)?;
+    let by_id = nodes.iter().enumerate().map(|(index, node)| (node.node_id, index)).collect();
+    Ok(Tree { frame, nodes: nodes.iter().map(|node| node.read(&by_id)).collect() })
 }
 
 /// The nodes of fields that hold a value.
 pub(crate) fn fields_with_value(tree: &[u8]) -> serde_json::Result<Vec<i64>> {
-    let tree: AxTree<'_> = serde_json::from_slice(tree)?;
-    let with_value = tree.nodes.iter().filter(|node| !node.value().is_empty() && is_field(&node.role()));
+    let AxTree { nodes } = serde_json::from_slice::<AxTree<'_>>(tree)?;
+    let text =
+        |value: &Option<AxValue<'_>>| value.as_ref().map(AxValue::text).unwrap_or_default().into_owned();
+    let with_value = nodes.iter().filter(|node| !text(&node.value).is_empty() && is_field(&text(&node.role)));
     Ok(with_value.filter_map(|node| node.backend_node_id).collect())
-}
-
-/// Roles that hold text which a user typed.
-pub(crate) fn is_field(role: &str) -> bool {
-    matches!(role, "textbox" | "searchbox" | "spinbutton" | "combobox")
 }

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::ax::{AxNode, AxTree, is_field};
+use super::ax;
 use super::key;
+use super::node::{Node, Tree, Tri, is_field};
+use super::own::{self, Capture, Facts, Reading};
 use super::text::{quote, squeeze};
 use crate::action::args::SnapshotArgs;
 use crate::frame::PageFrame;
@@ -31,11 +33,27 @@ pub(crate) enum Join {
     Lost,
 }
 
-/// The tree of one frame, not yet decoded; `None` if it could not be read.
+/// What a frame is read from.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// Its accessibility tree.
+    Tree(Bytes),
+    /// The capture of its session.
+    Captured(Arc<Captured>),
+}
+
+/// A capture, not yet decoded, and what it does not tell.
+#[derive(Debug, Default)]
+pub(crate) struct Captured {
+    pub(crate) bytes: Bytes,
+    pub(crate) facts: Facts,
+}
+
+/// One frame; without content if it could not be read.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) frame: PageFrame,
-    pub(crate) tree: Option<Bytes>,
+    pub(crate) content: Option<Content>,
     pub(crate) join: Join,
 }
 
@@ -46,15 +64,19 @@ pub(crate) struct Render {
     pub(crate) options: SnapshotArgs,
     pub(crate) root: Option<NodeKey>,
     pub(crate) missing: bool,
+    pub(crate) is_english: bool,
     pub(crate) secrets: HashSet<NodeKey>,
     pub(crate) sources: Vec<Source>,
 }
 
-/// A decoded tree with its nodes by id.
-struct Tree<'a> {
-    frame: &'a PageFrame,
-    nodes: Vec<AxNode<'a>>,
-    by_id: HashMap<&'a str, usize>,
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum Rendered {
+    Lines(Vec<String>),
+    /// The root that was asked for is not in the page.
+    NoRoot,
+    /// A frame of this session has what only its accessibility tree tells.
+    Beyond(Arc<str>),
 }
 
 /// A node whose turn has not come, and what its ancestors said.
@@ -86,13 +108,33 @@ struct Lines {
 }
 
 impl Render {
-    /// The lines of the page; `None` if the root that was asked for is not in it.
-    pub(crate) fn lines(&self) -> serde_json::Result<Option<Vec<String>>> {
+    /// The lines of the page.
+    pub(crate) fn lines(&self) -> serde_json::Result<Rendered> {
+        let captures = self.decode()?;
+        let mut secrets = self.secrets.clone();
         let mut trees = Vec::new();
         let mut joins: HashMap<(&str, i64), Option<usize>> = HashMap::new();
         let mut top = None;
         for source in &self.sources {
-            let tree = source.tree.as_deref().map(|bytes| decode(&source.frame, bytes)).transpose()?;
+            let tree = match &source.content {
+                None => None,
+                Some(Content::Tree(bytes)) => {
+                    let mut tree = ax::decode(&source.frame, bytes)?;
+                    tree.mask(|node| secrets.contains(&key(&source.frame, node)));
+                    Some(tree)
+                }
+                Some(Content::Captured(captured)) => {
+                    let capture = captures.get(&source.frame.session);
+                    let Some(dom) = capture.and_then(|capture| capture.dom(&source.frame.id)) else {
+                        continue;
+                    };
+                    let Some(read) = self.read(&source.frame, &dom, captured) else {
+                        return Ok(Rendered::Beyond(source.frame.session.clone()));
+                    };
+                    secrets.extend(read.secrets.iter().map(|node| key(&source.frame, *node)));
+                    Some(Tree { frame: &source.frame, nodes: read.nodes })
+                }
+            };
             let index = tree.map(|tree| {
                 trees.push(tree);
                 trees.len() - 1
@@ -105,13 +147,44 @@ impl Render {
                 Join::Lost => {}
             }
         }
-        let Some((tree, node)) = self.start(&trees, top) else { return Ok(None) };
-        let mut walk = Walk { render: self, trees: &trees, joins, lines: Lines::default() };
+        // Once seen to hide its value, a field stays hidden.
+        self.hub.state().secret_fields.extend(secrets.iter().cloned());
+        let Some((tree, node)) = self.start(&trees, top) else {
+            let is_empty = self.root.is_none();
+            return Ok(if is_empty { Rendered::Lines(Vec::new()) } else { Rendered::NoRoot });
+        };
+        let mut walk =
+            Walk { render: self, trees: &trees, secrets: &secrets, joins, lines: Lines::default() };
         walk.run(tree, node);
         if self.missing {
             walk.lines.push(0, "(a frame of this page could not be read)", false);
         }
-        Ok(Some(walk.lines.lines))
+        Ok(Rendered::Lines(walk.lines.lines))
+    }
+
+    /// The captures by their sessions.
+    fn decode(&self) -> serde_json::Result<HashMap<Arc<str>, Capture<'_>>> {
+        let mut captures = HashMap::new();
+        for source in &self.sources {
+            let Some(Content::Captured(captured)) = &source.content else { continue };
+            if !captures.contains_key(&source.frame.session) {
+                captures.insert(source.frame.session.clone(), serde_json::from_slice(&captured.bytes)?);
+            }
+        }
+        Ok(captures)
+    }
+
+    fn read<'a>(&self, frame: &PageFrame, dom: &own::Dom<'a>, captured: &Captured) -> Option<own::Read<'a>> {
+        let reading =
+            Reading { facts: &captured.facts, urls: self.options.urls, is_english: self.is_english };
+        let known: HashSet<i64> = {
+            let state = self.hub.state();
+            let of_frame = state.secret_fields.iter().filter(|field| {
+                field.session == frame.session && field.frame == frame.id && field.loader == frame.loader
+            });
+            of_frame.map(|field| field.node).collect()
+        };
+        own::read(dom, &reading, |node| known.contains(&node))
     }
 
     fn start(&self, trees: &[Tree<'_>], top: Option<usize>) -> Option<(usize, usize)> {
@@ -122,21 +195,15 @@ impl Render {
             let is_frame = tree.frame.session == root.session
                 && tree.frame.id == root.frame
                 && tree.frame.loader == root.loader;
-            let node = tree.nodes.iter().position(|node| node.backend_node_id == Some(root.node))?;
-            is_frame.then_some((index, node))
+            is_frame.then(|| tree.find(root.node)).flatten().map(|node| (index, node))
         })
     }
-}
-
-fn decode<'a>(frame: &'a PageFrame, bytes: &'a [u8]) -> serde_json::Result<Tree<'a>> {
-    let AxTree { nodes } = serde_json::from_slice(bytes)?;
-    let by_id = nodes.iter().enumerate().map(|(index, node)| (node.node_id, index)).collect();
-    Ok(Tree { frame, nodes, by_id })
 }
 
 struct Walk<'a> {
     render: &'a Render,
     trees: &'a [Tree<'a>],
+    secrets: &'a HashSet<NodeKey>,
     joins: HashMap<(&'a str, i64), Option<usize>>,
     lines: Lines,
 }
@@ -152,20 +219,20 @@ impl<'a> Walk<'a> {
 
     fn visit(&mut self, at: &Waiting, waiting: &mut Vec<Waiting>) {
         let node = &self.trees[at.tree].nodes[at.node];
-        let role = node.role();
-        let name = squeeze(&node.name());
+        let role = node.role.as_ref();
+        let name = squeeze(&node.name);
         if role == "StaticText" {
             self.text(at, &name);
             return;
         }
-        if self.is_passed_over(node, &role, &name) {
-            self.descend(&Waiting { inside: inside(&role, &name, at.inside), ..at.clone() }, waiting);
+        if self.is_passed_over(node, role, &name) {
+            self.descend(&Waiting { inside: inside(role, &name, at.inside), ..at.clone() }, waiting);
             return;
         }
-        if self.is_dropped(&role, &name) {
+        if self.is_dropped(role, &name) {
             return;
         }
-        let line = self.line(at, node, &role, &name);
+        let line = self.line(at, node, role, &name);
         let shown = self.is_shown(&line);
         if shown {
             let depth = if self.render.options.interactive { 0 } else { at.depth };
@@ -176,14 +243,17 @@ impl<'a> Walk<'a> {
         if self.render.options.depth.is_some_and(|limit| depth > limit as usize) {
             return;
         }
-        match role.as_ref() {
+        match role {
             "Iframe" | "IframePresentational" => self.enter(at, node, depth, waiting),
             // What a field holds is its value.
-            _ if is_field(&role) && !node.value().is_empty() && role != "combobox" => {}
+            _ if is_field(role) && !node.value.is_empty() && role != "combobox" => {}
+            // The browser draws these itself; their value is all that there is to them.
+            "Date" | "DateTime" | "InputTime" | "ColorWell" => {}
             _ => {
-                let above: Option<Rc<str>> =
-                    if name.is_empty() { at.above.clone() } else { Some(name.into()) };
-                let inside = inside(&role, above.as_deref().unwrap_or_default(), at.inside);
+                // What is not on the line is not repeated by what follows.
+                let is_told = !name.is_empty() && self.tells_name(role);
+                let above: Option<Rc<str>> = if is_told { Some(name.into()) } else { at.above.clone() };
+                let inside = inside(role, above.as_deref().unwrap_or_default(), at.inside);
                 self.descend(&Waiting { depth, above, inside, ..at.clone() }, waiting);
             }
         }
@@ -202,7 +272,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Nodes that say nothing by themselves; their children take their place.
-    fn is_passed_over(&self, node: &AxNode<'_>, role: &str, name: &str) -> bool {
+    fn is_passed_over(&self, node: &Node<'_>, role: &str, name: &str) -> bool {
         if node.ignored || matches!(role, "RootWebArea" | "") {
             return true;
         }
@@ -214,7 +284,7 @@ impl<'a> Walk<'a> {
             | "LayoutTableRow" | "LayoutTableCell" | "strong" | "emphasis" | "mark" | "subscript"
             | "superscript" | "LabelText" | "Legend" | "MenuListPopup" | "time" | "Abbr" | "Ruby"
             | "insertion" => true,
-            "generic" | "Section" | "Pre" => name.is_empty() || !node.is("focusable"),
+            "generic" | "Section" | "Pre" => name.is_empty() || !node.states.focusable,
             "list" | "listitem" | "row" | "group" | "table" | "grid" | "article" | "DescriptionList"
             | "figure"
                 if self.render.options.compact =>
@@ -239,41 +309,38 @@ impl<'a> Walk<'a> {
         !self.render.options.interactive || line.has_ref
     }
 
-    fn line(&self, at: &Waiting, node: &AxNode<'_>, role: &str, name: &str) -> Line {
+    fn line(&self, at: &Waiting, node: &Node<'_>, role: &str, name: &str) -> Line {
         let options = &self.render.options;
         let field = node.backend_node_id.map(|id| key(self.trees[at.tree].frame, id));
         let mut text = String::new();
         let is_chosen = role == "option" && at.inside == Inside::Select;
-        let is_wanted = options.full || is_acted_on(role) || (node.is("focusable") && !is_chosen);
+        let is_wanted = options.full || is_acted_on(role) || (node.states.focusable && !is_chosen);
         // Locked for a moment only: the connection's reader needs the state too.
         let intern = |key| self.render.hub.state().references.intern(key);
         let reference = field.clone().filter(|_| is_wanted).map(intern);
         if let Some(reference) = reference {
             text.push_str(&format!("{reference} "));
         }
-        match node.property("level").filter(|_| role == "heading") {
+        match node.level.as_deref().filter(|_| role == "heading") {
             Some(level) => text.push_str(&format!("h{level}")),
             None => text.push_str(role_word(role)),
         }
-        // The name of a row is the text of its cells, which follows.
-        let named = !name.is_empty() && (options.full || !matches!(role, "row" | "listitem"));
+        let named = !name.is_empty() && self.tells_name(role);
         if named {
             text.push(' ');
             text.push_str(&quote(name, NAME_CHARS_MAX));
         }
         push_states(&mut text, node, role);
-        let value = node.value();
+        let value = &node.value;
         if !value.is_empty() {
-            if field.is_some_and(|key| self.render.secrets.contains(&key)) {
+            if field.is_some_and(|key| self.secrets.contains(&key)) {
                 text.push_str(&format!(" (filled, {} hidden)", value.chars().count()));
-            } else if squeeze(&value) != name {
-                text.push_str(&format!(" ={}", quote(&value, NAME_CHARS_MAX)));
+            } else if squeeze(value) != name {
+                text.push_str(&format!(" ={}", quote(value, NAME_CHARS_MAX)));
             }
         }
-        if let Some(url) =
-            node.property("url").filter(|url| options.urls && !url.is_empty() && role == "link")
-        {
-            text.push_str(&format!(" url={}", quote(&url, NAME_CHARS_MAX * 5)));
+        if options.urls && !node.url.is_empty() && role == "link" {
+            text.push_str(&format!(" url={}", quote(&node.url, NAME_CHARS_MAX * 5)));
         }
         Line {
             is_bare: !named && value.is_empty() && reference.is_none(),
@@ -282,15 +349,20 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// The name of a row is the text of its cells, which follows.
+    fn tells_name(&self, role: &str) -> bool {
+        self.render.options.full || !matches!(role, "row" | "listitem")
+    }
+
     /// Puts the children of `from` next, with what `from` says about them.
     fn descend(&self, from: &Waiting, waiting: &mut Vec<Waiting>) {
         let tree = &self.trees[from.tree];
-        let children = tree.nodes[from.node].child_ids.iter().rev().filter_map(|id| tree.by_id.get(id));
+        let children = tree.nodes[from.node].children.iter().rev();
         waiting.extend(children.map(|node| Waiting { node: *node, ..from.clone() }));
     }
 
     /// Goes on in the document that an iframe shows.
-    fn enter(&mut self, at: &Waiting, node: &AxNode<'_>, depth: usize, waiting: &mut Vec<Waiting>) {
+    fn enter(&mut self, at: &Waiting, node: &Node<'_>, depth: usize, waiting: &mut Vec<Waiting>) {
         let frame = self.trees[at.tree].frame;
         let joined = node.backend_node_id.and_then(|id| self.joins.get(&(&*frame.id, id)));
         match joined {
@@ -350,6 +422,7 @@ fn is_acted_on(role: &str) -> bool {
             | "treeitem"
             | "listbox"
             | "DisclosureTriangle"
+            | "DisclosureTriangleGrouped"
             | "Iframe"
             | "ColorWell"
             | "Date"
@@ -380,32 +453,39 @@ fn role_word(role: &str) -> &str {
         "Iframe" | "IframePresentational" => "iframe",
         "listitem" => "item",
         "columnheader" | "rowheader" => "header",
-        "DisclosureTriangle" => "disclosure",
+        "DisclosureTriangle" | "DisclosureTriangleGrouped" => "disclosure",
         other => other,
     }
 }
 
-fn push_states(text: &mut String, node: &AxNode<'_>, role: &str) {
-    for state in ["checked", "pressed"] {
-        match node.property(state).as_deref() {
-            Some("true") => text.push_str(&format!(" {state}")),
-            Some("mixed") => text.push_str(" mixed"),
-            _ => {}
+fn push_states(text: &mut String, node: &Node<'_>, role: &str) {
+    let states = &node.states;
+    for (word, state) in [("checked", states.checked), ("pressed", states.pressed)] {
+        match state {
+            Some(Tri::True) => text.push_str(&format!(" {word}")),
+            Some(Tri::Mixed) => text.push_str(" mixed"),
+            Some(Tri::False) | None => {}
         }
     }
-    match node.property("expanded").as_deref() {
-        Some("true") => text.push_str(" expanded"),
-        Some("false") => text.push_str(" collapsed"),
-        _ => {}
+    match states.expanded {
+        Some(true) => text.push_str(" expanded"),
+        Some(false) => text.push_str(" collapsed"),
+        None => {}
     }
-    for state in ["selected", "disabled", "readonly", "required", "modal", "busy", "focused"] {
+    for (word, is_so) in [
+        ("selected", states.selected),
+        ("disabled", states.disabled),
         // A field that is set to be read-only says so; what cannot be typed into anyway need not.
-        if node.is(state) && (state != "readonly" || is_field(role)) {
+        ("readonly", states.readonly && is_field(role)),
+        ("required", states.required),
+        ("modal", states.modal),
+        ("busy", states.busy),
+        ("focused", states.focused),
+        ("invalid", states.invalid),
+    ] {
+        if is_so {
             text.push(' ');
-            text.push_str(state);
+            text.push_str(word);
         }
-    }
-    if node.property("invalid").is_some_and(|invalid| !matches!(invalid.as_ref(), "false" | "")) {
-        text.push_str(" invalid");
     }
 }

@@ -51,7 +51,8 @@ use self::{
     wall::{Mason, Wall, WallError},
 };
 use super::{
-    End, Notice, Outcome, Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError, Step,
+    End, Notice, Outcome, Runtime, RuntimeFactory, RuntimeSpec, RuntimeStartError, ScreencastFrame,
+    StartFault, Step,
     fence::{FenceGate, reservation_ended},
 };
 use crate::{
@@ -107,8 +108,9 @@ impl ChromiumFactory {
         Self { mason: Mason::new(resolver, self.config.allow_no_network_namespace), ..self }
     }
 
-    fn failed(message: &str) -> RuntimeStartError {
-        RuntimeStartError::Failed(Redactor::new().bounded_text(message, MESSAGE_BYTES_MAX))
+    fn refused(error: &std::io::Error) -> RuntimeStartError {
+        let said = Redactor::new().bounded_text(&error.to_string(), MESSAGE_BYTES_MAX);
+        RuntimeStartError { fault: StartFault::SystemRefused, said }
     }
 }
 
@@ -116,12 +118,12 @@ impl ChromiumFactory {
 impl RuntimeFactory for ChromiumFactory {
     async fn start(&self, spec: RuntimeSpec) -> Result<Arc<dyn Runtime>, RuntimeStartError> {
         let uid = if rustix::process::geteuid().is_root() {
-            Some(self.uids.take().ok_or_else(|| Self::failed("every uid for browsers is in use"))?)
+            Some(self.uids.take().ok_or(StartFault::NoUserFree)?)
         } else {
             None
         };
         let name = hex::encode(&self.ids.secret()[..record::NAME_BYTES]);
-        let folder = record::prepare(&self.data_dir).map_err(|error| Self::failed(&error.to_string()))?;
+        let folder = record::prepare(&self.data_dir).map_err(|error| Self::refused(&error))?;
         let (profile, path) = (folder.join(&name), folder.join(format!("{name}.json")));
         let mut record = RuntimeRecord {
             space: spec.space,
@@ -130,10 +132,10 @@ impl RuntimeFactory for ChromiumFactory {
             pid: None,
             start_ticks: None,
         };
-        record.write(&path).map_err(|error| Self::failed(&error.to_string()))?;
+        record.write(&path).map_err(|error| Self::refused(&error))?;
         let ids = uid.as_ref().map(|uid| (uid.number(), uid.number()));
         let landing = LandingFolder::beside(&profile);
-        landing.make(ids.map(|(uid, _)| uid)).map_err(|error| Self::failed(&error.to_string()))?;
+        landing.make(ids.map(|(uid, _)| uid)).map_err(|error| Self::refused(&error))?;
         let launch = LaunchSpec {
             viewport: spec.environment.viewport.map_or(VIEWPORT, |size| (size.width, size.height)),
             appearance: appearance(&spec.environment),
@@ -208,24 +210,24 @@ fn start_error(error: &WallError) -> RuntimeStartError {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
     };
-    let message = Redactor::new().bounded_text(&text, MESSAGE_BYTES_MAX);
-    let error = match error {
-        WallError::Launch(error) => error,
-        WallError::Policy => return RuntimeStartError::Unusable(message),
-        WallError::Door(_) => return RuntimeStartError::Failed(message),
-    };
+    RuntimeStartError { fault: fault(error), said: Redactor::new().bounded_text(&text, MESSAGE_BYTES_MAX) }
+}
+
+const fn fault(error: &WallError) -> StartFault {
     match error {
-        LaunchError::NoExecutable
-        | LaunchError::Root
-        | LaunchError::ProfilePathTooLong { .. }
-        | LaunchError::ProfileUnreachable
-        | LaunchError::NoNetworkNamespace(_)
-        | LaunchError::NoSandbox => RuntimeStartError::Unusable(message),
-        LaunchError::Profile(_)
-        | LaunchError::Spawn(_)
-        | LaunchError::EndedEarly
-        | LaunchError::Overdue
-        | LaunchError::SetUp(_) => RuntimeStartError::Failed(message),
+        WallError::Policy => StartFault::PolicyNotUnderstood,
+        WallError::Launch(LaunchError::NoExecutable) => StartFault::NoExecutable,
+        WallError::Launch(LaunchError::Root) => StartFault::RunsAsRoot,
+        WallError::Launch(LaunchError::ProfilePathTooLong { .. }) => StartFault::ProfilePathTooLong,
+        WallError::Launch(LaunchError::ProfileUnreachable) => StartFault::ProfileUnreachable,
+        WallError::Launch(LaunchError::NoNetworkNamespace(_)) => StartFault::NoNetworkNamespace,
+        WallError::Launch(LaunchError::NoSandbox) => StartFault::NoSandbox,
+        WallError::Door(_) | WallError::Launch(LaunchError::Profile(_) | LaunchError::Spawn(_)) => {
+            StartFault::SystemRefused
+        }
+        WallError::Launch(LaunchError::EndedEarly) => StartFault::EndedEarly,
+        WallError::Launch(LaunchError::Overdue) => StartFault::Overdue,
+        WallError::Launch(LaunchError::SetUp(_)) => StartFault::SetUpRefused,
     }
 }
 
@@ -430,6 +432,10 @@ impl Runtime for Chromium {
 
     fn ended(&self) -> watch::Receiver<Option<End>> {
         self.ended.clone()
+    }
+
+    fn screencast(&self) -> Option<watch::Receiver<Option<ScreencastFrame>>> {
+        Some(self.browser.screencast())
     }
 
     fn notices(&self) -> BoxStream<'static, Notice> {

@@ -15,7 +15,7 @@ use eventlog::{
 
 use crate::{
     runtime::Outcome,
-    space::{Command, Effect, InHand, scenario::*, summary::SpaceStatus},
+    space::{Command, Effect, InHand, StartFault, scenario::*, summary::SpaceStatus},
 };
 
 fn running() -> Vec<SpaceEvent> {
@@ -98,7 +98,7 @@ fn nothing_follows_the_end() {
         Command::Overdue { operation: operation(1) },
         ready(2),
         lost(1, Crashed),
-        Command::RuntimeUnavailable,
+        Command::RuntimeUnavailable(StartFault::Overdue),
         Command::Recover { executing: None },
         Command::IdleTick { last_use: None },
     ] {

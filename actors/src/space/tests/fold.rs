@@ -17,7 +17,7 @@ use crate::{
     place::Place,
     runtime::Outcome,
     space::{
-        Command, SpaceState, TaskHistory, evolve, evolve_recorded,
+        Command, SpaceState, StartFault, TaskHistory, evolve, evolve_recorded,
         scenario::{self, *},
         summary::TaskStatus,
     },
@@ -64,7 +64,7 @@ fn commands() -> impl Strategy<Value = Command> {
         2 => generation.clone().prop_map(ready),
         1 => generation.prop_map(|g| lost(g, LossReason::Crashed)),
         1 => n.prop_map(|n| Command::Overdue { operation: operation(n) }),
-        1 => Just(Command::RuntimeUnavailable),
+        1 => Just(Command::RuntimeUnavailable(StartFault::Overdue)),
         1 => Just(Command::Recover { executing: None }),
     ]
 }

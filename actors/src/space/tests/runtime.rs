@@ -9,10 +9,11 @@ use eventlog::{
 };
 
 use crate::space::{
-    Command, Effect, InHand, RuntimeStatus, effect::Execute, scenario::*, summary::SpaceStatus,
+    Command, Effect, InHand, RuntimeStatus, StartFault, effect::Execute, scenario::*, summary::SpaceStatus,
 };
 
-const UNAVAILABLE: RuntimeStatus = RuntimeStatus::Unavailable { retry_after_ms: 5_000 };
+const UNAVAILABLE: RuntimeStatus =
+    RuntimeStatus::Unavailable { retry_after_ms: 5_000, fault: StartFault::Overdue };
 
 fn running() -> Vec<SpaceEvent> {
     vec![opened(), queued(1), started(1, 1)]
@@ -62,9 +63,11 @@ fn a_queued_task_starts_when_the_runtime_is_ready() {
 #[test]
 fn a_queued_task_fails_when_no_runtime_will_come() {
     let history = [opened(), queued(1), faulted("runtime_not_ready", 3)];
-    given(history).when(Command::RuntimeUnavailable).then([failed(1, "runtime_not_ready")]);
-    given(running()).when(Command::RuntimeUnavailable).then_nothing();
-    given([opened()]).when(Command::RuntimeUnavailable).then_nothing();
+    given(history)
+        .when(Command::RuntimeUnavailable(StartFault::Overdue))
+        .then([failed(1, "runtime_not_ready")]);
+    given(running()).when(Command::RuntimeUnavailable(StartFault::Overdue)).then_nothing();
+    given([opened()]).when(Command::RuntimeUnavailable(StartFault::Overdue)).then_nothing();
 }
 
 #[test]
@@ -111,7 +114,7 @@ fn failures_of_the_rules_say_whether_the_step_may_have_run() {
     assert!(may_have_run(running(), lost(1, Crashed)));
     assert!(may_have_run(running(), Command::Recover { executing: None }));
     assert!(may_have_run(running(), Command::Overdue { operation: operation(1) }));
-    assert!(!may_have_run(vec![opened(), queued(1)], Command::RuntimeUnavailable));
+    assert!(!may_have_run(vec![opened(), queued(1)], Command::RuntimeUnavailable(StartFault::Overdue)));
 }
 
 #[test]
@@ -151,7 +154,9 @@ fn what_a_space_has_missed_of_its_runtime_is_owed_to_it() {
     let in_hand = InHand::default();
     let note = |generation| Effect::NoteReady { generation: Generation(generation) };
     given([opened(), queued(1)]).then_due(in_hand, [note(1)]);
-    given([opened(), queued(1)]).runtime(UNAVAILABLE).then_due(in_hand, [Effect::NoteUnavailable]);
+    given([opened(), queued(1)])
+        .runtime(UNAVAILABLE)
+        .then_due(in_hand, [Effect::NoteUnavailable(StartFault::Overdue)]);
     let in_error = || given([opened(), faulted("cancel_timeout", 1)]);
     in_error().runtime(RuntimeStatus::Ready(Generation(2))).then_due(in_hand, [note(2)]);
     let replace = Effect::ReplaceRuntime { instance: instance_id(), generation: Generation(1) };

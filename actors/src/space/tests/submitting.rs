@@ -8,10 +8,11 @@ use crate::{
     caller::Caller,
     capability::CheckError,
     rejection::{Denial, Rejection},
-    space::{Reply, RuntimeStatus, Submit, scenario::*, state::Remembered},
+    space::{Reply, RuntimeStatus, StartFault, Submit, scenario::*, state::Remembered},
 };
 
-const UNAVAILABLE: RuntimeStatus = RuntimeStatus::Unavailable { retry_after_ms: 5_000 };
+const UNAVAILABLE: RuntimeStatus =
+    RuntimeStatus::Unavailable { retry_after_ms: 5_000, fault: StartFault::Overdue };
 
 fn of_capability(n: u64, name: &str) -> Submit {
     Submit { capability: capability(name), ..submit(n) }
@@ -144,7 +145,11 @@ fn s03_an_ungranted_capability_is_recorded_as_a_failed_task_without_args() {
 
 #[test]
 fn a_submit_without_a_runtime_in_sight_is_recorded_as_a_failed_task() {
-    let rejection = Rejection::RuntimeNotReady { task: Some(task(1)), retry_after_ms: 5_000 };
+    let rejection = Rejection::RuntimeNotReady {
+        task: Some(task(1)),
+        retry_after_ms: 5_000,
+        fault: Some(StartFault::Overdue),
+    };
     for history in [vec![opened()], vec![opened(), faulted("runtime_not_ready", 1)]] {
         given(history)
             .runtime(UNAVAILABLE)

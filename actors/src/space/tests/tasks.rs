@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::{
     rejection::Denial,
     runtime::Outcome,
-    space::{Command, NOTICES_PER_TASK_MAX, Notice, scenario::*, summary::TaskStatus},
+    space::{Command, NOTICES_PER_TASK_MAX, Notice, StartFault, scenario::*, summary::TaskStatus},
 };
 
 fn running() -> Vec<SpaceEvent> {
@@ -187,7 +187,7 @@ fn what_the_server_tells_a_space_no_caller_can() {
         Command::Overdue { operation: operation(1) },
         ready(2),
         lost(1, eventlog::event::instance::LossReason::Crashed),
-        Command::RuntimeUnavailable,
+        Command::RuntimeUnavailable(StartFault::Overdue),
         Command::Recover { executing: None },
         Command::IdleTick { last_use: None },
     ] {

@@ -1,7 +1,7 @@
 // The calls of the console. The token stands in the Authorization header, and nowhere else.
 import { Problem } from "./problem";
 import type {
-  Artifact, Binding, Capability, CreateSpace, GrantBinding, Instance, IssueToken, NewToken, Page, RecordedEvent,
+  Artifact, Binding, Capability, CreateSpace, GrantBinding, Identity, Instance, IssueToken, NewToken, Page, RecordedEvent,
   RegisterInstance, Space, SpaceStatus, SubmitTask, Task, Token,
 } from "./types";
 
@@ -88,6 +88,11 @@ export class Client {
     return this.#data(`${inWorkspace(workspace)}/tokens/${encodeURIComponent(token)}/revoke`, { method: "POST" });
   }
 
+  /** Whose token this is. */
+  async identity(): Promise<Identity> {
+    return this.#data("/identity");
+  }
+
   async listCapabilities(): Promise<Capability[]> {
     return (await this.#json<Page<Capability>>("/capabilities")).data;
   }
@@ -107,6 +112,11 @@ export class Client {
     return response.blob().catch((cause: unknown) => {
       throw Problem.noAnswer(cause);
     });
+  }
+
+  /** Opens the live view of a Space: pictures until it closes. */
+  async openView(workspace: string, space: string, signal: AbortSignal): Promise<Response> {
+    return this.#fetch(`${spacePath(workspace, space)}/view`, { signal });
   }
 
   /** Opens an event stream after `lastId`; 204 means that nothing follows. */

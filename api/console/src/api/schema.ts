@@ -149,6 +149,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{workspace_id}/browser-spaces/{space_id}/view": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Watch a Space
+         * @description The newest picture of the active tab, again and again, until the Space closes: JPEG, no side longer than 1280 pixels, at most ten a second, each part with its `Content-Length` and the tab in `X-Tab`. A slow reader misses pictures; on a page at rest the last one comes again at each heartbeat. The browser draws for it only while somebody watches, and goes on where the browser is restarted. Looking changes nothing. Counts as one of the token's streams.
+         */
+        get: operations["watch_space"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{workspace_id}/browser-spaces/{space_id}/artifacts": {
         parameters: {
             query?: never;
@@ -406,6 +426,26 @@ export interface paths {
          * @description For operators. It takes no new Space; one that holds it is closed.
          */
         post: operations["retire_instance"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/identity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who am I?
+         * @description Whoever shows the token. What is named here is what a request of this token is not refused as `forbidden` for its role; whose a Space is, is told where it is tried.
+         */
+        get: operations["get_identity"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -847,6 +887,29 @@ export interface components {
             /** @description The same in words. */
             message: string;
         };
+        /** @description Who asks, and what its role lets it do. */
+        Identity: {
+            /** @example tok_01jdz4b8c9e2tq5w7y3n6h0m1k */
+            token_id: string;
+            /**
+             * @description What a token's bearer may do.
+             * @enum {string}
+             */
+            role: "runtime_agent" | "operator" | "auditor";
+            /** @description Who it is, in events and in the audit trail. */
+            owner_id: string;
+            /** @description Whether it may enter every Workspace, also those that are not there yet. */
+            all_workspaces: boolean;
+            /** @description Those that it may enter, by name; at most 1000. */
+            workspaces: string[];
+            /**
+             * Format: date-time
+             * @description When its token ends by itself.
+             */
+            expires_at?: string | null;
+            /** @description What its role may do. Whether a certain Space or instance lets it is told where it is tried. */
+            may: ("open_spaces" | "act_on_spaces" | "read_all_spaces" | "read_log" | "audit" | "manage_instances" | "manage_bindings" | "list_tokens" | "manage_tokens" | "manage_server")[];
+        };
         /** @description What the index came to. */
         IndexReport: {
             /** @description Sealed segments that it holds. */
@@ -1122,7 +1185,7 @@ export interface components {
          * @description A stable code. New ones may be added; treat an unknown one by its HTTP status and `retryable`.
          * @enum {string}
          */
-        ErrorCode: "unauthenticated" | "forbidden" | "workspace_not_found" | "space_not_found" | "instance_not_found" | "binding_not_found" | "task_not_found" | "token_not_found" | "artifact_not_found" | "download_gone" | "download_tampered" | "download_conflict" | "storage_unavailable" | "route_not_found" | "method_not_allowed" | "browser_instance_in_use" | "instance_retired" | "space_closed" | "space_task_in_progress" | "space_in_error" | "request_id_conflict" | "invalid_request" | "capability_unknown" | "capability_not_granted" | "invalid_args" | "invalid_cursor" | "runtime_not_ready" | "overloaded" | "rate_limited" | "log_unavailable" | "shutting_down" | "outcome_unknown" | "corrupt_stream" | "internal" | "runtime_crashed" | "runtime_disconnected" | "task_timeout" | "interrupted" | "cancelled" | "element_not_found" | "stale_ref" | "element_not_actionable" | "navigation_failed" | "blocked_by_policy" | "dialog_open" | "tab_closed" | "tab_crashed" | "script_failed" | "no_file_chooser" | "cancel_timeout" | "runtime_stopped" | "result_too_large";
+        ErrorCode: "unauthenticated" | "forbidden" | "workspace_not_found" | "space_not_found" | "instance_not_found" | "binding_not_found" | "task_not_found" | "token_not_found" | "artifact_not_found" | "route_not_found" | "method_not_allowed" | "browser_instance_in_use" | "instance_retired" | "space_closed" | "space_task_in_progress" | "space_in_error" | "no_screencast" | "request_id_conflict" | "invalid_request" | "capability_unknown" | "capability_not_granted" | "invalid_args" | "invalid_cursor" | "runtime_not_ready" | "overloaded" | "rate_limited" | "log_unavailable" | "shutting_down" | "outcome_unknown" | "corrupt_stream" | "internal" | "runtime_crashed" | "runtime_disconnected" | "task_timeout" | "interrupted" | "cancelled" | "element_not_found" | "stale_ref" | "element_not_actionable" | "navigation_failed" | "blocked_by_policy" | "dialog_open" | "tab_closed" | "tab_crashed" | "script_failed" | "no_file_chooser" | "cancel_timeout" | "runtime_stopped" | "result_too_large";
         /** @description The body of every answer that is no success. */
         Error: {
             data: null;
@@ -1305,7 +1368,7 @@ export interface components {
         owner_id: string;
         /** @description Only these: `task`, or the kind of an event. */
         action: string;
-        /** @description Only what ended so: `failed`, `cancelled`, … */
+        /** @description Only what ended so: `completed`, `failed` or `cancelled` for a task, `open` for one that has not ended, `done` for everything else. */
         outcome: string;
         /** @description Only what touched this host (`host:port` where the port is not the usual one). */
         site: string;
@@ -2340,6 +2403,110 @@ export interface operations {
                 };
             };
             /** @description Codes: overloaded, log_unavailable. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    watch_space: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Wait (at most 2 s) until this position is known, else 503. */
+                "x-min-position"?: components["parameters"]["x-min-position"];
+            };
+            path: {
+                /** @description The Workspace. */
+                workspace_id: components["parameters"]["workspace_id"];
+                /** @description The Space. */
+                space_id: components["parameters"]["space_id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    traceparent: components["headers"]["traceparent"];
+                    "x-log-position": components["headers"]["x-log-position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "multipart/x-mixed-replace": string;
+                };
+            };
+            /** @description Codes: unauthenticated. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: forbidden. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: workspace_not_found, space_not_found. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: space_closed, no_screencast. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: invalid_request. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: rate_limited. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: internal. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: overloaded, runtime_not_ready. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3623,7 +3790,7 @@ export interface operations {
                 owner_id?: components["parameters"]["owner_id"];
                 /** @description Only these: `task`, or the kind of an event. */
                 action?: components["parameters"]["action"];
-                /** @description Only what ended so: `failed`, `cancelled`, … */
+                /** @description Only what ended so: `completed`, `failed` or `cancelled` for a task, `open` for one that has not ended, `done` for everything else. */
                 outcome?: components["parameters"]["outcome"];
                 /** @description Only what touched this host (`host:port` where the port is not the usual one). */
                 site?: components["parameters"]["site"];
@@ -3997,6 +4164,89 @@ export interface operations {
             };
             /** @description Codes: outcome_unknown. */
             504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    get_identity: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Wait (at most 2 s) until this position is known, else 503. */
+                "x-min-position"?: components["parameters"]["x-min-position"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    traceparent: components["headers"]["traceparent"];
+                    "x-log-position": components["headers"]["x-log-position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Identity"];
+                    };
+                };
+            };
+            /** @description Codes: unauthenticated. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: forbidden. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: invalid_request. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: rate_limited. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: internal. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: overloaded. */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };

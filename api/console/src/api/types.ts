@@ -8,6 +8,7 @@ export type Task = Schemas["Task"];
 export type TaskFailure = Schemas["TaskFailure"];
 export type Instance = Schemas["Instance"];
 export type Binding = Schemas["Binding"];
+export type Identity = Schemas["Identity"];
 export type Token = Schemas["Token"];
 export type NewToken = Schemas["NewToken"];
 export type Artifact = Schemas["Artifact"];

@@ -1,41 +1,41 @@
 // Who is signed in. The token lives in memory, or in this tab's session storage where the person says so.
 import { Client } from "../api/client";
 import { Problem } from "../api/problem";
-import type { Capability, Instance } from "../api/types";
+import type { Capability, Identity } from "../api/types";
 
 const STORED_TOKEN = "browserspace.token";
 const STORED_WORKSPACE = "browserspace.workspace";
 const FIRST_WORKSPACE = "default";
 
-/** What the token turned out to be good for. */
-export interface Authority {
-  /** It reads the log: an operator's or an auditor's. */
-  overseer: boolean;
-}
+/** What a role may do, as the server says it. */
+export type Permission = Identity["may"][number];
 
 class Session {
   client = $state.raw<Client | null>(null);
-  authority = $state.raw<Authority>({ overseer: false });
+  /** Who it is, as the server says it. */
+  identity = $state.raw<Identity | null>(null);
   workspaces = $state.raw<string[]>([]);
   workspace = $state<string>("");
   capabilities = $state.raw<Capability[]>([]);
   /** Why one is not signed in any more. */
   ended = $state.raw<Problem | null>(null);
 
-  /** Tries a token: what it may enter, and whether it oversees. */
+  /** Tries a token: whose it is, and where it may go. */
   async signIn(token: string, isKept: boolean, wanted: string | null): Promise<void> {
     const client = new Client(token, (problem) => this.#end(problem));
-    const [instances, capabilities] = await Promise.all([client.listInstances(), client.listCapabilities()]);
-    const overseer = await may(() => client.logPage(0, 1));
-    const candidates = [...new Set([wanted, read(STORED_WORKSPACE), ...workspacesOf(instances), FIRST_WORKSPACE].filter((one) => one !== null && one !== ""))] as string[];
-    const entered = await Promise.all(candidates.map((workspace) => may(() => client.listSpaces(workspace, { limit: 1 }))));
-    this.workspaces = candidates.filter((_, index) => entered[index]);
-    this.workspace = this.workspaces[0] ?? "";
+    const [identity, capabilities] = await Promise.all([client.identity(), client.listCapabilities()]);
+    this.workspaces = identity.workspaces;
+    this.workspace = [wanted, read(STORED_WORKSPACE), FIRST_WORKSPACE].find((one) => one !== null && this.workspaces.includes(one)) ?? this.workspaces[0] ?? "";
     this.capabilities = capabilities;
-    this.authority = { overseer };
+    this.identity = identity;
     this.ended = null;
     this.client = client;
     if (isKept) write(STORED_TOKEN, token);
+  }
+
+  /** Whether the role may do this: what it may not is not offered. */
+  may(act: Permission): boolean {
+    return this.identity?.may.includes(act) ?? false;
   }
 
   /** Enters a Workspace that no instance names. */
@@ -68,6 +68,7 @@ class Session {
 
   #forget(): void {
     this.client = null;
+    this.identity = null;
     this.workspaces = [];
     this.workspace = "";
     remove(STORED_TOKEN);
@@ -80,22 +81,6 @@ class Session {
 }
 
 export const session = new Session();
-
-/** True, or false where the token may not; what is neither is thrown. */
-async function may(ask: () => Promise<unknown>): Promise<boolean> {
-  try {
-    await ask();
-    return true;
-  } catch (thrown) {
-    const problem = Problem.from(thrown);
-    if (problem.isDenied || problem.isMissing || problem.status === 422) return false;
-    throw problem;
-  }
-}
-
-function workspacesOf(instances: Instance[]): string[] {
-  return [...new Set(instances.flatMap((instance) => instance.workspaces))].sort();
-}
 
 // Storage may be switched off; then the token lives in memory only.
 function read(name: string): string | null {

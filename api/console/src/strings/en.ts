@@ -57,6 +57,10 @@ export const en = {
     waitFor: "A task is queued or running; the next one can be submitted when it has ended.", argsHint: "Args are sealed, never shown again, and can not be recovered when the task has ended.",
     pictureAlt: (id: string) => `Picture ${id}`,
   },
+  liveView: {
+    title: "Live view", start: "Watch", stop: "Stop watching", again: "Watch again", waiting: "Waiting for the first picture…", alt: "What the browser shows now",
+    hint: "Shows what the browser shows. To look only: clicks and keys do not reach the page. The browser draws for it only while you watch.", cut: "The picture has stopped: the connection or the Space has ended.",
+  },
   fault: {
     required: "This is required.", too_short: "Too short.", too_long: "Too long.", pattern: "Not in the form that is asked for.", no_number: "Not a number.", no_integer: "Not a whole number.", too_small: "Too small.", too_large: "Too large.", no_json: "Not JSON.", too_many: "Too many.",
   },
@@ -72,7 +76,7 @@ export const en = {
   },
   event: { sequence: "Sequence", position: "Position", stream: "Stream", workspace: "Workspace", task: "Task", kind: "Kind", recorded: "Recorded", principal: "Principal", token: "Token", trace: "Trace id", payload: "Payload" },
   instances: {
-    title: "Instances", empty: "No instance that your Workspaces may reserve.", health: "Health", reserved: "In use", free: "free", name: "Name", kind: "Kind", bundle: "Bundle", workspaces: "Workspaces", policy: "Network policy", policyNone: "none", policyHint: "Recorded and shown; this version does not enforce it.", open: "Open a Space", retire: "Retire", retireAsk: "Retire this instance?", retireText: "It takes no new Space, and the Space that holds it is closed. This can not be undone.", retireYes: "Retire the instance", register: "Register an instance", submit: "Register", workspacesHint: "Names, separated by commas. Empty: your own.", allow: "Allow", deny: "Deny", hosts: "host or host:port, separated by commas", headless: "Headless", role: "Operators register and retire. Agents and auditors see the instances of their Workspaces.", trustedHint: "trusted adds evaluate; the server must allow it.", noOne: "none of yours",
+    title: "Instances", empty: "No instance that your Workspaces may reserve.", health: "Health", reserved: "In use", free: "free", name: "Name", kind: "Kind", bundle: "Bundle", workspaces: "Workspaces", policy: "Network policy", policyNone: "none", policyHint: "Enforced by the instance's wall: what is not allowed fails at once and is recorded as blocked.", open: "Open a Space", retire: "Retire", retireAsk: "Retire this instance?", retireText: "It takes no new Space, and the Space that holds it is closed. This can not be undone.", retireYes: "Retire the instance", register: "Register an instance", submit: "Register", workspacesHint: "Names, separated by commas. Empty: your own.", allow: "Allow", deny: "Deny", hosts: "host or host:port, separated by commas", headless: "Headless", role: "Operators register and retire. Agents and auditors see the instances of their Workspaces.", trustedHint: "trusted adds evaluate; the server must allow it.", noOne: "none of yours",
   },
   bindings: {
     title: "Bindings", empty: "No binding.", emptyHint: "A binding lets this Workspace (or one owner in it) reserve an instance that does not name it.", grant: "Grant a binding", submit: "Grant", instance: "Instance", owner: "Only this owner", ownerAny: "any owner", capabilities: "Only these capabilities", capabilitiesAny: "all of the bundle", capabilitiesHint: "Separated by commas. Empty: all.", revoke: "Revoke", revoked: "revoked", active: "active", revokeAsk: "Revoke this binding?", revokeText: "No new Space can be opened by it. Open Spaces keep what they hold.", revokeYes: "Revoke the binding", role: "Operators grant and revoke. Agents and auditors only see them.",

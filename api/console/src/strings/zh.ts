@@ -52,6 +52,10 @@ export const zh: Strings = {
     submitted: "已接受：", noTasks: "还没有任务。", lastError: "最近错误", idleClose: "闲置关闭时限", events: (n) => `${n} 个事件`, save: "保存",
     waitFor: "有任务正在排队或运行；结束后才能提交下一个。", argsHint: "参数会被加密，之后不再显示；任务结束后无法恢复。", pictureAlt: (id) => `图片 ${id}`,
   },
+  liveView: {
+    title: "实时画面", start: "观看", stop: "停止观看", again: "重新观看", waiting: "正在等待第一幅画面…", alt: "浏览器当前显示的内容",
+    hint: "显示浏览器当前的画面。仅供观看：点击和按键不会传到页面。只有在观看时浏览器才为此绘制。", cut: "画面已停止：连接或空间已结束。",
+  },
   fault: { required: "此项必填。", too_short: "太短。", too_long: "太长。", pattern: "格式不符合要求。", no_number: "不是数字。", no_integer: "不是整数。", too_small: "太小。", too_large: "太大。", no_json: "不是 JSON。", too_many: "太多。" },
   form: { standard: (v) => `默认：${v}`, pattern: (p) => `格式：${p}`, range: (a, b) => `${a} 至 ${b}`, leave: "（默认）", json: "JSON" },
   replay: {
@@ -65,7 +69,7 @@ export const zh: Strings = {
   },
   event: { sequence: "序号", position: "位置", stream: "流", workspace: "工作区", task: "任务", kind: "种类", recorded: "记录时间", principal: "主体", token: "令牌", trace: "追踪标识", payload: "内容" },
   instances: {
-    title: "实例", empty: "你的工作区没有可预留的实例。", health: "健康", reserved: "使用中", free: "空闲", name: "名称", kind: "类型", bundle: "能力包", workspaces: "工作区", policy: "网络策略", policyNone: "无", policyHint: "仅记录和显示；此版本并不强制执行。", open: "打开空间", retire: "退役", retireAsk: "让此实例退役？", retireText: "它不再接受新空间，占用它的空间会被关闭。此操作无法撤销。", retireYes: "让实例退役", register: "注册实例", submit: "注册", workspacesHint: "名称以逗号分隔。留空：你自己的工作区。", allow: "允许", deny: "拒绝", hosts: "host 或 host:port，以逗号分隔", headless: "无界面", role: "运维人员注册和退役实例。代理和审计员可查看其工作区的实例。", trustedHint: "trusted 增加 evaluate；须由服务器允许。", noOne: "不属于你的工作区",
+    title: "实例", empty: "你的工作区没有可预留的实例。", health: "健康", reserved: "使用中", free: "空闲", name: "名称", kind: "类型", bundle: "能力包", workspaces: "工作区", policy: "网络策略", policyNone: "无", policyHint: "由实例的网络墙强制执行：未允许的访问会立即失败，并记录为已拦截。", open: "打开空间", retire: "退役", retireAsk: "让此实例退役？", retireText: "它不再接受新空间，占用它的空间会被关闭。此操作无法撤销。", retireYes: "让实例退役", register: "注册实例", submit: "注册", workspacesHint: "名称以逗号分隔。留空：你自己的工作区。", allow: "允许", deny: "拒绝", hosts: "host 或 host:port，以逗号分隔", headless: "无界面", role: "运维人员注册和退役实例。代理和审计员可查看其工作区的实例。", trustedHint: "trusted 增加 evaluate；须由服务器允许。", noOne: "不属于你的工作区",
   },
   bindings: {
     title: "绑定", empty: "没有绑定。", emptyHint: "绑定让此工作区（或其中一位所有者）可以预留未指定它的实例。", grant: "授予绑定", submit: "授予", instance: "实例", owner: "仅此所有者", ownerAny: "任何所有者", capabilities: "仅这些能力", capabilitiesAny: "能力包的全部", capabilitiesHint: "以逗号分隔。留空：全部。", revoke: "撤销", revoked: "已撤销", active: "有效", revokeAsk: "撤销此绑定？", revokeText: "不能再凭它打开新空间。已打开的空间不受影响。", revokeYes: "撤销绑定", role: "运维人员授予和撤销。代理和审计员只能查看。",

@@ -44,6 +44,9 @@ async fn an_auditor_reads_who_did_what_and_how_it_ended() {
     assert!(tasks[0]["browser_ms"].is_null(), "no browser saw it");
     let issued = server.get(&auditor, &format!("{TRAIL}?action=token_issued&owner_id=root&limit=1")).await;
     assert!(issued.json()["data"][0]["subject_id"].as_str().is_some_and(|id| id.starts_with("tok_")));
+    for misspelt in ["outcome=fail", "action=tasks"] {
+        server.get(&auditor, &format!("{TRAIL}?{misspelt}")).await.refused(422, "invalid_request");
+    }
     let failed = server.get(&auditor, &format!("{TRAIL}?outcome=failed")).await;
     assert_eq!(failed.json()["data"].as_array().map(Vec::len), Some(1));
 }

@@ -6,6 +6,7 @@ mod audit;
 mod connections;
 mod envelope;
 mod events;
+mod identity;
 mod tasks;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -66,7 +67,8 @@ impl Server {
         parts.keys = Some(Arc::new(KeyStore::in_memory()));
         parts.catalogue = catalogue();
         let spaces = Spaces::start(parts).await.expect("the actors start");
-        let store = Store::open(&dir.path().join("views.sqlite")).await.expect("a store");
+        let store =
+            Store::open(&projections::Place::Sqlite(dir.path().join("views.sqlite"))).await.expect("a store");
         let projector = Projector::open(store.clone(), Arc::clone(&log)).await.expect("a projector");
         let stopping = CancellationToken::new();
         tokio::spawn(projector.run(stopping.clone()));

@@ -22,8 +22,8 @@ use crate::{
     rejection::Rejection,
     runtime::Outcome,
     space::{
-        Asker, Command, Decision, Effect, Facts, InHand, RuntimeStatus, SpaceState, Submit, decide, due,
-        evolve, evolve_all,
+        Asker, Command, Decision, Effect, Facts, InHand, RuntimeStatus, SpaceState, StartFault, Submit,
+        decide, due, evolve, evolve_all,
         scenario::{self, NOW},
         state::{ActiveTask, Phase, TaskEnd},
     },
@@ -60,6 +60,9 @@ pub(super) struct Rules {
 impl Rules {
     pub(super) const REAL: Self = Self { decide, fold: evolve_all, due };
 }
+
+const NO_RUNTIME: RuntimeStatus =
+    RuntimeStatus::Unavailable { retry_after_ms: 1, fault: StartFault::Overdue };
 
 /// One step.
 #[derive(Debug, Clone, PartialEq)]
@@ -228,9 +231,9 @@ impl World {
         match self.runtime {
             RuntimeStatus::Stopped => vec![],
             RuntimeStatus::Starting if self.newest < GENERATIONS => {
-                vec![next, RuntimeStatus::Unavailable { retry_after_ms: 1 }]
+                vec![next, NO_RUNTIME]
             }
-            RuntimeStatus::Starting => vec![RuntimeStatus::Unavailable { retry_after_ms: 1 }],
+            RuntimeStatus::Starting => vec![NO_RUNTIME],
             RuntimeStatus::Ready(_) | RuntimeStatus::Unavailable { .. } => vec![RuntimeStatus::Starting],
         }
     }
@@ -356,7 +359,7 @@ impl World {
             Effect::NoteReady { generation } => {
                 return self.tell(&Command::RuntimeReady { generation: *generation }, rules);
             }
-            Effect::NoteUnavailable => return self.tell(&Command::RuntimeUnavailable, rules),
+            Effect::NoteUnavailable(fault) => return self.tell(&Command::RuntimeUnavailable(*fault), rules),
             Effect::Recover => {
                 let executing = self.in_hand.executing;
                 return self.tell(&Command::Recover { executing }, rules);
@@ -410,6 +413,6 @@ fn told(tell: Tell) -> Command {
         Tell::Overdue(n) => Command::Overdue { operation: operation(n) },
         Tell::Ready(n) => scenario::ready(n),
         Tell::Lost(n) => scenario::lost(n, LossReason::Crashed),
-        Tell::Unavailable => Command::RuntimeUnavailable,
+        Tell::Unavailable => Command::RuntimeUnavailable(StartFault::Overdue),
     }
 }
