@@ -81,7 +81,7 @@ async fn each_event_is_proved_by_the_public_key_alone_and_no_changed_proof_is_go
     let beyond = Which::Sequence(space(1), Sequence(900));
     assert!(matches!(
         Proof::make(folder.path(), &beyond, &note, &checkpoint),
-        Err(ProofError::NotCovered { .. })
+        Err(ProofError::NoSuchEvent { .. })
     ));
 }
 
