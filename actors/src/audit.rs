@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     artifact,
+    download::{Shelf, evolve::evolve_recorded},
     instance::{self, InstanceState},
     space::{self, SpaceState},
     workspace::{self, WorkspaceState},
@@ -54,6 +55,7 @@ pub struct Replay {
     spaces: HashMap<SpaceId, Folded>,
     instances: HashMap<InstanceId, InstanceState>,
     workspaces: HashMap<WorkspaceId, WorkspaceState>,
+    downloads: HashMap<SpaceId, Shelf>,
     events: u64,
     unknown: u64,
 }
@@ -82,6 +84,13 @@ impl Replay {
                 let state = workspace::evolve_recorded(state, recorded);
                 let revision = state.revision();
                 self.workspaces.insert(id.clone(), state);
+                revision
+            }
+            StreamId::Downloads(id) => {
+                let shelf = self.downloads.remove(id).unwrap_or_else(|| Shelf::empty(*id));
+                let shelf = evolve_recorded(shelf, recorded);
+                let revision = shelf.revision;
+                self.downloads.insert(*id, shelf);
                 revision
             }
             StreamId::Server => recorded.sequence,
@@ -121,7 +130,7 @@ impl Replay {
     /// How many streams were folded, the server's own not counted.
     #[must_use]
     pub fn streams(&self) -> usize {
-        self.spaces.len() + self.instances.len() + self.workspaces.len()
+        self.spaces.len() + self.instances.len() + self.workspaces.len() + self.downloads.len()
     }
 }
 

@@ -37,6 +37,35 @@ pub struct Config {
     pub allow_scripted_runtime: bool,
     /// How Chromium is run.
     pub chromium: ChromiumConfig,
+    /// How much pages may download.
+    pub downloads: DownloadsConfig,
+}
+
+/// How much pages may download. One file has at most [`crate::download::FILE_BYTES_MAX`] bytes, whatever stands here.
+#[derive(Debug, Clone)]
+pub struct DownloadsConfig {
+    /// So many files of one Space, over its life. Default 1000; range 1–100 000.
+    pub space_files_max: u64,
+    /// So many bytes of one Space, over its life. Default 512 MiB.
+    pub space_bytes_max: u64,
+    /// So many bytes of one Workspace in a day (UTC). Default 4 GiB.
+    pub workspace_day_bytes_max: u64,
+    /// How long nothing may come before a download is ended. Default 30 s; at least 1 s.
+    pub stall: Duration,
+    /// How long captured files wait for a person before they are deleted. Default 7 days; at least 1 s.
+    pub quarantine_age: Duration,
+}
+
+impl Default for DownloadsConfig {
+    fn default() -> Self {
+        Self {
+            space_files_max: 1_000,
+            space_bytes_max: 512 << 20,
+            workspace_day_bytes_max: 4 << 30,
+            stall: Duration::from_secs(30),
+            quarantine_age: Duration::from_secs(7 * 24 * 60 * 60),
+        }
+    }
 }
 
 /// How Chromium is run.
@@ -79,6 +108,7 @@ impl Default for Config {
             allow_trusted_bundle: false,
             allow_scripted_runtime: false,
             chromium: ChromiumConfig::default(),
+            downloads: DownloadsConfig::default(),
         }
     }
 }

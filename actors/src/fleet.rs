@@ -94,6 +94,7 @@ impl Fleet {
         if world.is_draining() || last.is_some_and(|last| last.fence >= spec.fence) {
             return;
         }
+        let spec = RuntimeSpec { desk: crate::download::Desk::of(world, spec.space), ..spec };
         let reports = HeldReports::new(Arc::clone(world), spec.instance, spec.space);
         let (instance, space, fence) = (spec.instance, spec.space, spec.fence);
         let supervisor = Supervisor::start(

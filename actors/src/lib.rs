@@ -12,6 +12,7 @@ pub mod clock;
 pub mod config;
 mod create;
 mod directory;
+pub mod download;
 mod drain;
 mod environment;
 mod execution;

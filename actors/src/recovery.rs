@@ -31,6 +31,7 @@ use tracing::{Instrument, error, info, info_span, warn};
 use crate::{
     StartError,
     directory::{CLOSED_IDLE_MAX, Directory},
+    download::{self, Shelf, keeper::Downloads},
     fleet::Fleet,
     instance::{self, InstanceState, RuntimeState, keeper::runtime_spec},
     rejection::Rejection,
@@ -63,6 +64,8 @@ struct Fold {
     instances: BTreeMap<InstanceId, InstanceState>,
     workspaces: BTreeMap<WorkspaceId, WorkspaceState>,
     tokens: Tokens,
+    shelves: BTreeMap<SpaceId, Shelf>,
+    downloads: Downloads,
 }
 
 pub(crate) async fn start(parts: Parts) -> Result<Arc<World>, StartError> {
@@ -81,7 +84,7 @@ async fn recover(parts: Parts, origin: &Origin) -> Result<Arc<World>, StartError
         warn!(orphans, "Browsers of an earlier server were ended.");
     }
     let keys = open_keys(&parts, &fold).await?;
-    let Fold { spaces, instances, workspaces, tokens } = fold;
+    let Fold { spaces, instances, workspaces, tokens, shelves, downloads } = fold;
     let world = Arc::new(World {
         directory: Directory::new(&parts.config),
         log: parts.log,
@@ -96,12 +99,14 @@ async fn recover(parts: Parts, origin: &Origin) -> Result<Arc<World>, StartError
         fleet,
         instances: instance::keeper::Instances::default(),
         workspaces: workspace::keeper::Workspaces::default(),
+        downloads,
         draining: AtomicBool::new(false),
         drained: tokio::sync::OnceCell::new(),
         stopping: CancellationToken::new(),
     });
     workspaces.into_values().for_each(|state| world.workspaces.adopt(state));
     instances.values().for_each(|state| world.instances.adopt(state));
+    settle_downloads(&world, shelves, origin).await;
     put_in_order(&world, &spaces, origin).await;
     settle_instances(&world, &instances, &spaces, origin).await;
     begin_loops(&world);
@@ -159,6 +164,13 @@ impl Fold {
                     fold.workspaces.insert(id.clone(), workspace::evolve_recorded(state, &recorded));
                     if let Event::Workspace(event) = &recorded.event {
                         fold.tokens.evolve(id, event);
+                    }
+                }
+                StreamId::Downloads(space) => {
+                    let shelf = fold.shelves.remove(space).unwrap_or_else(|| Shelf::empty(*space));
+                    fold.shelves.insert(*space, download::evolve::evolve_recorded(shelf, &recorded));
+                    if let Event::Download(event) = &recorded.event {
+                        fold.downloads.note(*space, event);
                     }
                 }
                 StreamId::Server => {}
@@ -274,6 +286,17 @@ async fn put_in_order(world: &Arc<World>, spaces: &BTreeMap<SpaceId, OpenSpace>,
         .await;
 }
 
+/// What nobody goes on with is ended, what was approved is published, what nobody accounts for is deleted. The state of each
+/// Space's downloads is let go again; who asks for it reads it back.
+async fn settle_downloads(world: &Arc<World>, shelves: BTreeMap<SpaceId, Shelf>, origin: &Origin) {
+    for (space, shelf) in shelves {
+        world.downloads.adopt(shelf);
+        if let Err(rejection) = download::keeper::recover(world, space, origin).await {
+            warn!(space.id = %space, code = rejection.code(), "The downloads of a Space were not settled.");
+        }
+    }
+}
+
 async fn settle_instances(
     world: &Arc<World>,
     instances: &BTreeMap<InstanceId, InstanceState>,
@@ -346,11 +369,26 @@ fn begin_loops(world: &Arc<World>) {
         let stopping = idle.stopping.clone();
         stopping.run_until_cancelled(idle_loop(&idle)).await;
     });
+    let expiry = Arc::clone(world);
+    tokio::spawn(async move {
+        let stopping = expiry.stopping.clone();
+        stopping.run_until_cancelled(expiry_loop(&expiry)).await;
+    });
     let sleep = Arc::clone(world);
     tokio::spawn(async move {
         let stopping = sleep.stopping.clone();
         stopping.run_until_cancelled(passivation_loop(&sleep)).await;
     });
+}
+
+/// What waits in a quarantine does not wait for ever.
+async fn expiry_loop(world: &Arc<World>) {
+    let age = world.config.downloads.quarantine_age;
+    loop {
+        tokio::time::sleep((age / 4).clamp(Duration::from_millis(250), Duration::from_secs(60))).await;
+        let span = info_span!(parent: None, "expire_downloads");
+        download::keeper::expire(world, &Origin::own_work(span, &*world.ids)).await;
+    }
 }
 
 /// S14, for Spaces awake and asleep.

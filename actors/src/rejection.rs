@@ -63,6 +63,18 @@ pub enum Rejection {
     /// There is no such token.
     #[error("there is no such token")]
     TokenNotFound,
+    /// There is no such download, it is not captured, or it is gone: rejected, expired, removed, or not on the disk.
+    #[error("the download is not there")]
+    DownloadGone,
+    /// The captured bytes are not those of the receipt.
+    #[error("the download is not what was captured")]
+    DownloadTampered,
+    /// The download was decided otherwise, or something else has the name of one of its files.
+    #[error("the download was decided otherwise, or another file has its place")]
+    DownloadConflict,
+    /// The disk refused; what was asked may be asked again.
+    #[error("the disk refused")]
+    StorageUnavailable,
     /// Another Space holds the instance.
     #[error("another Space holds this browser instance")]
     BrowserInstanceInUse,
@@ -185,6 +197,10 @@ impl Rejection {
             Self::BindingNotFound => "binding_not_found",
             Self::TaskNotFound => "task_not_found",
             Self::TokenNotFound => "token_not_found",
+            Self::DownloadGone => "download_gone",
+            Self::DownloadTampered => "download_tampered",
+            Self::DownloadConflict => "download_conflict",
+            Self::StorageUnavailable => "storage_unavailable",
             Self::BrowserInstanceInUse => "browser_instance_in_use",
             Self::InstanceRetired => "instance_retired",
             Self::SpaceClosed => "space_closed",

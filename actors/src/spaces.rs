@@ -3,8 +3,8 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use eventlog::{
-    EventLog, Position, Redactor, Sensitive,
-    event::{instance::InstanceKind, space::CloseReason},
+    EventLog, Position, Redacted, Redactor, Sensitive,
+    event::{download::DownloadId, instance::InstanceKind, space::CloseReason},
     id::{ArtifactId, BindingId, InstanceId, OperationId, SpaceId, TaskId, TokenId, WorkspaceId},
     sealing::KeyStore,
 };
@@ -20,7 +20,7 @@ use crate::{
     capability::Catalogue,
     clock::{Clock, IdSource, SystemClock, SystemIds},
     config::Config,
-    create, drain,
+    create, download, drain,
     fleet::Factories,
     history,
     instance::{self, keeper::position_of},
@@ -349,6 +349,59 @@ impl Spaces {
         tokio::task::spawn_blocking(move || artifact::open(&folder, space, artifact))
             .await
             .map_err(|_| Rejection::Internal)?
+    }
+
+    /// Lets a download of a Space out (operator). A repeat answers with the approval that was recorded first. Whoever asks
+    /// this has checked that the Space is in a Workspace that the caller may enter.
+    ///
+    /// # Errors
+    /// [`Rejection`]: it is not released, or its files are not all published yet: ask again.
+    pub async fn release_download(
+        &self,
+        context: &Context,
+        space: SpaceId,
+        download: DownloadId,
+        declared_operator: Redacted<String>,
+    ) -> Result<download::Released, Rejection> {
+        let (caller, origin) = (context.caller.clone(), context.into());
+        download::keeper::release(&self.world, space, download, declared_operator, caller, origin).await
+    }
+
+    /// Does not let a download of a Space out (operator), and deletes its bytes. As [`Self::release_download`].
+    ///
+    /// # Errors
+    /// [`Rejection`]: it was not rejected, or its bytes are still there: ask again.
+    pub async fn reject_download(
+        &self,
+        context: &Context,
+        space: SpaceId,
+        download: DownloadId,
+        reason: Redacted<String>,
+        declared_operator: Redacted<String>,
+    ) -> Result<download::Rejected, Rejection> {
+        let (caller, origin) = (context.caller.clone(), context.into());
+        let words = (reason, declared_operator);
+        download::keeper::reject(&self.world, space, download, words, caller, origin).await
+    }
+
+    /// The downloads of a Space as they stand. Whoever asks this has checked that the caller may read the Space.
+    ///
+    /// # Errors
+    /// [`Rejection`]: they can't be read.
+    pub async fn downloads(&self, space: SpaceId) -> Result<download::Shelf, Rejection> {
+        download::keeper::look(&self.world, space).await
+    }
+
+    /// Opens a released download. As [`Self::downloads`].
+    ///
+    /// # Errors
+    /// [`Rejection::DownloadGone`] if it is not released; [`Rejection::DownloadConflict`] if its files are not what they were.
+    pub async fn open_download(
+        &self,
+        space: SpaceId,
+        download: DownloadId,
+    ) -> Result<download::ReleasedFile, Rejection> {
+        download::keeper::open(&self.world, space, download).await
     }
 
     /// The live view of a Space: its browser's newest picture, also over a restart of the browser; ends when the Space

@@ -141,6 +141,7 @@ impl Runtime for MortalRuntime {
 fn supervise(lives: Vec<Option<Duration>>) -> (Supervisor, Arc<Trace>) {
     let trace = Trace::new();
     let spec = RuntimeSpec {
+        desk: crate::download::Desk::default(),
         space: SpaceId::from_uuid(Uuid::from_u128(1)),
         instance: InstanceId::from_uuid(Uuid::from_u128(2)),
         kind: InstanceKind::Scripted,

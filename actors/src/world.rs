@@ -25,6 +25,7 @@ use crate::{
     clock::{Clock, IdSource},
     config::Config,
     directory::Directory,
+    download::keeper::Downloads,
     fleet::Fleet,
     instance::keeper::Instances,
     tokens::Tokens,
@@ -46,6 +47,7 @@ pub(crate) struct World {
     pub(crate) directory: Directory,
     pub(crate) instances: Instances,
     pub(crate) workspaces: Workspaces,
+    pub(crate) downloads: Downloads,
     pub(crate) draining: AtomicBool,
     /// Set once a drain has come to its end.
     pub(crate) drained: tokio::sync::OnceCell<()>,

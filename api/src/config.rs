@@ -68,6 +68,16 @@ pub struct Config {
     pub allow_no_network_namespace: bool,
     /// Seconds after its last use until a Space is closed, where the create names none. Default 1800, range 10–86400.
     pub idle_timeout_seconds: u64,
+    /// Files that the pages of one Space may download over its life. Default 1000, range 1–100000.
+    pub download_space_files_max: u64,
+    /// MiB that the pages of one Space may download over its life. Default 512, range 1–1048576.
+    pub download_space_mib_max: u64,
+    /// MiB that the pages of one Workspace's Spaces may download in a day (UTC). Default 4096, range 1–1048576.
+    pub download_workspace_day_mib_max: u64,
+    /// Seconds without a byte after which a download is ended. Default 30, range 1–3600.
+    pub download_stall_seconds: u64,
+    /// Hours that a captured download waits for its release before it is deleted. Default 168, range 1–8760.
+    pub download_quarantine_hours: u64,
     /// Seconds that running tasks get to finish when the server stops. Default 30, range 0–600.
     pub drain_seconds: u64,
     /// MiB that must stay free on the disk of the log; below that new work is refused. Default 256, range 0–1048576.
@@ -111,6 +121,11 @@ impl Default for Config {
             allow_no_sandbox: false,
             allow_no_network_namespace: false,
             idle_timeout_seconds: 1_800,
+            download_space_files_max: 1_000,
+            download_space_mib_max: 512,
+            download_workspace_day_mib_max: 4_096,
+            download_stall_seconds: 30,
+            download_quarantine_hours: 168,
             drain_seconds: 30,
             free_space_min_mib: 256,
             log_format: LogFormat::Pretty,
@@ -297,7 +312,15 @@ impl Config {
             allow_trusted: self.allow_trusted_bundle,
             ..Default::default()
         };
+        let downloads = actors::config::DownloadsConfig {
+            space_files_max: self.download_space_files_max,
+            space_bytes_max: self.download_space_mib_max << 20,
+            workspace_day_bytes_max: self.download_workspace_day_mib_max << 20,
+            stall: Duration::from_secs(self.download_stall_seconds),
+            quarantine_age: Duration::from_secs(self.download_quarantine_hours * 3_600),
+        };
         actors::Config {
+            downloads,
             idle_timeout: Duration::from_secs(self.idle_timeout_seconds),
             allow_trusted_bundle: self.allow_trusted_bundle,
             allow_scripted_runtime: self.allow_scripted_runtime,
@@ -335,6 +358,11 @@ impl Config {
             self.idle_timeout_seconds,
             self.free_space_min_mib,
             u64::from(self.browser_uid_base),
+            self.download_space_files_max,
+            self.download_space_mib_max,
+            self.download_workspace_day_mib_max,
+            self.download_stall_seconds,
+            self.download_quarantine_hours,
         ];
         for ((field, range), given) in explain::RANGES.into_iter().zip(numbers) {
             if !range.contains(&given) {

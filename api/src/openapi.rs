@@ -37,6 +37,8 @@ use crate::{
     crate::http::server::Alive,
     crate::http::server::Ready,
     crate::http::server::Draining,
+    crate::http::downloads::Download,
+    crate::http::downloads::DownloadApproval,
     crate::audit::LogReport,
     crate::http::evidence::CheckpointBody,
 )))]

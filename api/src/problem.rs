@@ -95,6 +95,14 @@ codes! {
     TokenNotFound = "token_not_found", http(StatusCode::NOT_FOUND), false, No;
     /// There is no such artifact in this Space.
     ArtifactNotFound = "artifact_not_found", http(StatusCode::NOT_FOUND), false, No;
+    /// There is no such download, it is not captured (yet), or it is gone: rejected, expired, or not on the disk any more.
+    DownloadGone = "download_gone", http(StatusCode::NOT_FOUND), false, No;
+    /// The bytes of the download are not those of its receipt; it is not released. An operator must look.
+    DownloadTampered = "download_tampered", http(StatusCode::CONFLICT), false, No;
+    /// The download was decided otherwise, or another file lies in the place of one of its own; nothing was overwritten.
+    DownloadConflict = "download_conflict", http(StatusCode::CONFLICT), false, No;
+    /// The disk refused (full, or failing); ask again once it has room.
+    StorageUnavailable = "storage_unavailable", http(StatusCode::SERVICE_UNAVAILABLE), true, No;
     /// There is no such route; GET /docs shows those that exist, GET /openapi.json is the same for programs.
     RouteNotFound = "route_not_found", http(StatusCode::NOT_FOUND), false, No;
     /// The route exists, but not with this method; the Allow header lists its methods.
@@ -339,6 +347,10 @@ impl From<Rejection> for Problem {
             | Rejection::BindingNotFound
             | Rejection::TaskNotFound
             | Rejection::TokenNotFound
+            | Rejection::DownloadGone
+            | Rejection::DownloadTampered
+            | Rejection::DownloadConflict
+            | Rejection::StorageUnavailable
             | Rejection::BrowserInstanceInUse
             | Rejection::InstanceRetired
             | Rejection::SpaceClosed
@@ -362,6 +374,10 @@ const fn code_of(rejection: &Rejection) -> Code {
         Rejection::BindingNotFound => Code::BindingNotFound,
         Rejection::TaskNotFound => Code::TaskNotFound,
         Rejection::TokenNotFound => Code::TokenNotFound,
+        Rejection::DownloadGone => Code::DownloadGone,
+        Rejection::DownloadTampered => Code::DownloadTampered,
+        Rejection::DownloadConflict => Code::DownloadConflict,
+        Rejection::StorageUnavailable => Code::StorageUnavailable,
         Rejection::BrowserInstanceInUse => Code::BrowserInstanceInUse,
         Rejection::InstanceRetired => Code::InstanceRetired,
         Rejection::SpaceClosed => Code::SpaceClosed,

@@ -13,7 +13,7 @@ use serde::{
 };
 
 use crate::{
-    event::{Event, InstanceEvent, ServerEvent, SpaceEvent, UnknownEvent, WorkspaceEvent},
+    event::{DownloadEvent, Event, InstanceEvent, ServerEvent, SpaceEvent, UnknownEvent, WorkspaceEvent},
     id::{BootId, CommandId, OwnerId, TokenId, WorkspaceId},
     log::{Hash, RecordedEvent},
     metadata::{Metadata, Principal, Role, Timestamp, TraceId},
@@ -73,6 +73,7 @@ pub fn encode_event(event: &Event) -> Result<EncodedEvent, CodecError> {
         Event::Instance(event) => (event.kind(), to_named(event)?),
         Event::Workspace(event) => (event.kind(), to_named(event)?),
         Event::Server(event) => (event.kind(), to_named(event)?),
+        Event::Download(event) => (event.kind(), to_named(event)?),
         Event::Unknown(event) => {
             return Ok(EncodedEvent {
                 kind: event.kind.clone().into(),
@@ -132,6 +133,7 @@ pub(crate) fn decode_event_with(
         StreamKind::Instance => InstanceEvent::KINDS,
         StreamKind::Workspace => WorkspaceEvent::KINDS,
         StreamKind::Server => ServerEvent::KINDS,
+        StreamKind::Downloads => DownloadEvent::KINDS,
     };
     let today = upcasts.schema_of(stream, kind);
     if schema > today || !known.contains(&kind) {
@@ -151,6 +153,7 @@ pub(crate) fn decode_event_with(
         StreamKind::Instance => Event::Instance(InstanceEvent::deserialize(tagged)?),
         StreamKind::Workspace => Event::Workspace(WorkspaceEvent::deserialize(tagged)?),
         StreamKind::Server => Event::Server(ServerEvent::deserialize(tagged)?),
+        StreamKind::Downloads => Event::Download(DownloadEvent::deserialize(tagged)?),
     })
 }
 

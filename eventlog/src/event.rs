@@ -3,6 +3,7 @@
 //! An event is never edited once released: a new shape gets a new schema number and an upcast (`upcast.rs`), and
 //! its golden bytes stay in `tests/golden/`.
 
+pub mod download;
 pub mod environment;
 pub mod instance;
 pub mod server;
@@ -11,7 +12,10 @@ pub mod workspace;
 
 use serde::Serialize;
 
-pub use self::{instance::InstanceEvent, server::ServerEvent, space::SpaceEvent, workspace::WorkspaceEvent};
+pub use self::{
+    download::DownloadEvent, instance::InstanceEvent, server::ServerEvent, space::SpaceEvent,
+    workspace::WorkspaceEvent,
+};
 use crate::stream::StreamKind;
 
 /// Any fact that the log can hold.
@@ -26,6 +30,8 @@ pub enum Event {
     Workspace(WorkspaceEvent),
     /// Of the server's own stream.
     Server(ServerEvent),
+    /// Of the stream of a Space's downloads.
+    Download(DownloadEvent),
     /// A kind that this program does not know: written by a newer one. Kept as it is, never dropped.
     Unknown(UnknownEvent),
 }
@@ -51,6 +57,7 @@ impl Event {
             Self::Instance(_) => Some(StreamKind::Instance),
             Self::Workspace(_) => Some(StreamKind::Workspace),
             Self::Server(_) => Some(StreamKind::Server),
+            Self::Download(_) => Some(StreamKind::Downloads),
             Self::Unknown(_) => None,
         }
     }
@@ -63,6 +70,7 @@ impl Event {
             Self::Instance(event) => event.kind(),
             Self::Workspace(event) => event.kind(),
             Self::Server(event) => event.kind(),
+            Self::Download(event) => event.kind(),
             Self::Unknown(event) => &event.kind,
         }
     }
@@ -78,7 +86,13 @@ macro_rules! into_event {
     )*};
 }
 
-into_event!(Space(SpaceEvent), Instance(InstanceEvent), Workspace(WorkspaceEvent), Server(ServerEvent));
+into_event!(
+    Space(SpaceEvent),
+    Instance(InstanceEvent),
+    Workspace(WorkspaceEvent),
+    Server(ServerEvent),
+    Download(DownloadEvent)
+);
 
 /// Declares one stream kind's events: the enum, and for each variant its wire name.
 ///

@@ -49,7 +49,7 @@ mod upcast;
 pub mod verify;
 
 pub use self::{
-    event::{Event, InstanceEvent, ServerEvent, SpaceEvent, WorkspaceEvent},
+    event::{DownloadEvent, Event, InstanceEvent, ServerEvent, SpaceEvent, WorkspaceEvent},
     log::{Append, AppendError, Appended, EventLog, Hash, OnDisk, Part, ReadError, RecordedEvent, Stored},
     metadata::{Metadata, Principal, Role, Timestamp, TraceId},
     number::{ExpectedSequence, Fence, Generation, Position, Sequence},

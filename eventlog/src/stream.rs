@@ -19,9 +19,12 @@ pub enum StreamKind {
     Workspace,
     /// One: boots.
     Server,
+    /// One per Space that downloaded something; it goes on when the Space is over.
+    Downloads,
 }
 
-/// The name of a stream: `space/spc_…`, `instance/ins_…`, `workspace/default`, `server`.
+/// The name of a stream: `space/spc_…`, `instance/ins_…`, `workspace/default`, `server`,
+/// `downloads/spc_…`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StreamId {
     /// Of a Space.
@@ -32,6 +35,8 @@ pub enum StreamId {
     Workspace(WorkspaceId),
     /// Of the server.
     Server,
+    /// Of the downloads of a Space.
+    Downloads(SpaceId),
 }
 
 impl StreamId {
@@ -43,6 +48,7 @@ impl StreamId {
             Self::Instance(_) => StreamKind::Instance,
             Self::Workspace(_) => StreamKind::Workspace,
             Self::Server => StreamKind::Server,
+            Self::Downloads(_) => StreamKind::Downloads,
         }
     }
 }
@@ -56,6 +62,7 @@ impl StreamId {
             Self::Instance(id) => (2, &id.as_uuid().into_bytes()),
             Self::Workspace(id) => (3, id.as_str().as_bytes()),
             Self::Server => (4, &[]),
+            Self::Downloads(id) => (5, &id.as_uuid().into_bytes()),
         };
         [&[kind], id].concat()
     }
@@ -74,6 +81,7 @@ impl StreamId {
             }
             3 => std::str::from_utf8(id).map_err(|_| bad)?.parse().map(Self::Workspace),
             4 if id.is_empty() => Ok(Self::Server),
+            5 => Uuid::from_slice(id).map(|uuid| Self::Downloads(SpaceId::from_uuid(uuid))).map_err(|_| bad),
             _ => Err(bad),
         }
     }
@@ -86,6 +94,7 @@ impl fmt::Display for StreamId {
             Self::Instance(id) => write!(f, "instance/{id}"),
             Self::Workspace(id) => write!(f, "workspace/{id}"),
             Self::Server => f.write_str("server"),
+            Self::Downloads(id) => write!(f, "downloads/{id}"),
         }
     }
 }
@@ -98,6 +107,7 @@ impl FromStr for StreamId {
             Some(("space", id)) => id.parse().map(Self::Space),
             Some(("instance", id)) => id.parse().map(Self::Instance),
             Some(("workspace", id)) => id.parse().map(Self::Workspace),
+            Some(("downloads", id)) => id.parse().map(Self::Downloads),
             None if text == "server" => Ok(Self::Server),
             _ => Err(ParseIdError::Stream),
         }

@@ -7,16 +7,17 @@
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use eventlog::{
-    Event, InstanceEvent, ServerEvent, SpaceEvent, StreamKind, WorkspaceEvent,
+    DownloadEvent, Event, InstanceEvent, ServerEvent, SpaceEvent, StreamKind, WorkspaceEvent,
     codec::{decode_event, encode_event},
 };
 use serde_json::Value;
 
-const STREAMS: [(&str, StreamKind, &[&str]); 4] = [
+const STREAMS: [(&str, StreamKind, &[&str]); 5] = [
     ("space", StreamKind::Space, SpaceEvent::KINDS),
     ("instance", StreamKind::Instance, InstanceEvent::KINDS),
     ("workspace", StreamKind::Workspace, WorkspaceEvent::KINDS),
     ("server", StreamKind::Server, ServerEvent::KINDS),
+    ("downloads", StreamKind::Downloads, DownloadEvent::KINDS),
 ];
 
 fn folder() -> PathBuf {
@@ -47,6 +48,7 @@ fn from_json(stream: StreamKind, tagged: Value) -> Event {
             Event::Workspace(serde_json::from_value(tagged).expect("a Workspace's event"))
         }
         StreamKind::Server => Event::Server(serde_json::from_value(tagged).expect("a server's event")),
+        StreamKind::Downloads => Event::Download(serde_json::from_value(tagged).expect("a download's event")),
     }
 }
 

@@ -6,8 +6,8 @@
 
 use async_trait::async_trait;
 use eventlog::{
-    Event, InstanceEvent, Json, Metadata, Position, Principal, RecordedEvent, Role, ServerEvent, SpaceEvent,
-    StreamId, Timestamp, WorkspaceEvent,
+    DownloadEvent, Event, InstanceEvent, Json, Metadata, Position, Principal, RecordedEvent, Role,
+    ServerEvent, SpaceEvent, StreamId, Timestamp, WorkspaceEvent,
     id::{CapabilityName, InstanceId, OwnerId, SpaceId, TaskId, TokenId, WorkspaceId},
 };
 use url::Url;
@@ -181,10 +181,30 @@ fn act_of(event: &RecordedEvent) -> Option<Act> {
             | ServerEvent::Stopped { .. }
             | ServerEvent::Repaired { .. } => kind(server_event.kind()),
         },
+        Event::Download(download_event) => {
+            let StreamId::Downloads(space) = &event.stream else { return None };
+            Act { action: download_event.kind(), space: Some(*space), ..of_download(download_event) }
+        }
         // Of a later version: nobody here can say who did what.
         Event::Unknown(_) => return None,
     };
     Some(act)
+}
+
+fn of_download(event: &DownloadEvent) -> Act {
+    let (code, site) = match event {
+        DownloadEvent::Started { url, .. } => (None, site_of(url.get())),
+        DownloadEvent::Captured { receipt, .. } => (None, site_of(receipt.url.get())),
+        DownloadEvent::Refused { reason, .. } => {
+            let name = serde_json::to_value(reason).ok();
+            (name.and_then(|name| Some(name.as_str()?.to_owned())), None)
+        }
+        DownloadEvent::Approved { .. }
+        | DownloadEvent::Released { .. }
+        | DownloadEvent::Rejected { .. }
+        | DownloadEvent::Expired { .. } => (None, None),
+    };
+    Act { subject: Some(event.download().to_string()), code, site, ..Act::default() }
 }
 
 fn of_space(event: &SpaceEvent) -> Option<Act> {

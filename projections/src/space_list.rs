@@ -156,7 +156,9 @@ impl Folded for SpaceRow {
     fn key_of(event: &RecordedEvent) -> Option<String> {
         match &event.stream {
             StreamId::Space(id) => Some(id.to_string()),
-            StreamId::Instance(_) | StreamId::Workspace(_) | StreamId::Server => None,
+            StreamId::Instance(_) | StreamId::Workspace(_) | StreamId::Server | StreamId::Downloads(_) => {
+                None
+            }
         }
     }
 

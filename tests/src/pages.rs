@@ -56,7 +56,15 @@ impl Page {
     /// One more header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.retain(|(own, _)| name != "content-type" || own != name);
         self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Another body.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
         self
     }
 

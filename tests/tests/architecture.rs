@@ -22,10 +22,15 @@ const ARROWS: [(&str, &str, &[&str]); 6] = [
 ];
 
 /// Folders and files of the pure core: values in, values out.
-const PURE: [&str; 21] = [
+const PURE: [&str; 26] = [
     "actors/src/caller.rs",
     "actors/src/place.rs",
     "actors/src/rejection.rs",
+    "actors/src/download/decide.rs",
+    "actors/src/download/effect.rs",
+    "actors/src/download/evolve.rs",
+    "actors/src/download/media.rs",
+    "actors/src/download/state.rs",
     "actors/src/space/command.rs",
     "actors/src/space/decide.rs",
     "actors/src/space/effect.rs",
@@ -64,7 +69,7 @@ const WORLD: [&str; 13] = [
 ];
 
 /// The stable codes of the contract; each must be explained to those who meet it.
-const CODES: [&str; 43] = [
+const CODES: [&str; 47] = [
     "unauthenticated",
     "forbidden",
     "workspace_not_found",
@@ -100,6 +105,10 @@ const CODES: [&str; 43] = [
     "cancel_timeout",
     "runtime_stopped",
     "result_too_large",
+    "download_gone",
+    "download_tampered",
+    "download_conflict",
+    "storage_unavailable",
     "invalid_cursor",
     "overloaded",
     "rate_limited",

@@ -20,6 +20,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::appearance::Appearance;
 use crate::connection::{CallError, Connection, Gone};
+use crate::download::Landing;
 use crate::gate::Gate;
 use crate::launch::{self, Exit, LaunchError, LaunchSpec, Process};
 use crate::notice::Notice;
@@ -96,7 +97,7 @@ impl Browser {
             sandbox,
             stopping: AtomicBool::new(false),
         };
-        match browser.set_up(Instant::now() + spec.start_timeout).await {
+        match browser.set_up(spec.landing.as_ref(), Instant::now() + spec.start_timeout).await {
             Ok(()) => Ok(browser),
             Err(CallError::Gone(Gone::Closed)) => Err(browser.process.diagnose().await),
             Err(error) => {
@@ -109,20 +110,40 @@ impl Browser {
         }
     }
 
-    async fn set_up(&mut self, deadline: Instant) -> Result<(), CallError> {
+    async fn set_up(&mut self, landing: Option<&Landing>, deadline: Instant) -> Result<(), CallError> {
         let root = self.root.clone();
         self.version = root.call(&GetVersionParams::default(), deadline).await?.product;
         let attach = auto_attach(&["page"]);
         let discover = SetDiscoverTargetsParams { discover: true, filter: attach.filter.clone() };
         root.call(&discover, deadline).await?;
         root.call(&attach, deadline).await?;
-        let mut downloads = SetDownloadBehaviorParams::new(SetDownloadBehaviorBehavior::Deny);
-        downloads.events_enabled = Some(true);
-        root.call(&downloads, deadline).await?;
+        root.call(&self.receive_downloads(landing), deadline).await?;
         let first = self.open_tab(&CreateTargetParams::new("about:blank"), deadline).await?;
         self.hub.change(|state| state.active = Some(first));
         self.process.look().await;
         Ok(())
+    }
+
+    /// How downloads are taken. The limit is for the main process alone, which writes them: the caches of others, and
+    /// what pages share with each other, have nothing to do with it.
+    fn receive_downloads(&self, landing: Option<&Landing>) -> SetDownloadBehaviorParams {
+        let behaviour = match landing {
+            Some(_) => SetDownloadBehaviorBehavior::AllowAndName,
+            None => SetDownloadBehaviorBehavior::Deny,
+        };
+        let mut downloads = SetDownloadBehaviorParams::new(behaviour);
+        downloads.events_enabled = Some(true);
+        if let Some(landing) = landing {
+            downloads.download_path = Some(landing.folder.to_string_lossy().into_owned());
+            self.hub.state().landing.are_let_in = true;
+            let limit = Some(landing.file_bytes_max);
+            let limit = rustix::process::Rlimit { current: limit, maximum: limit };
+            let main = rustix::process::Pid::from_raw(self.process.identity.pid);
+            if let Err(error) = rustix::process::prlimit(main, rustix::process::Resource::Fsize, limit) {
+                tracing::warn!(%error, "The files that a browser writes could not be limited.");
+            }
+        }
+        downloads
     }
 
     /// Makes a tab and waits until it is attached.

@@ -23,6 +23,7 @@ use tokio::sync::watch;
 use tracing::warn;
 
 use crate::appearance::Appearance;
+use crate::download::Landing;
 use crate::executable::find_executable;
 use crate::flags;
 use crate::namespace::{self, Handover};
@@ -65,6 +66,8 @@ pub struct LaunchSpec {
     pub network: Network,
     /// Schemes of documents that a page brings itself (`data`, `blob`) and that its frames may show.
     pub inline_frames: Vec<String>,
+    /// Where downloads land; none: they are refused.
+    pub landing: Option<Landing>,
     /// What pages are told of the place that they are in.
     pub appearance: Appearance,
     /// Further command line arguments.
@@ -88,6 +91,7 @@ impl LaunchSpec {
             viewport: (1280, 800),
             network: Network::Machine,
             inline_frames: Vec::new(),
+            landing: None,
             appearance: Appearance::default(),
             arguments: Vec::new(),
             environment: Vec::new(),

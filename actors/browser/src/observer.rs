@@ -21,20 +21,19 @@ use tracing::{debug, trace};
 
 pub(crate) use self::shape::Target;
 use self::shape::{
-    AttachedEvent, ChooserOpened, Dialog, Download, DragIntercepted, FrameNamed, FrameNavigated,
-    RequestPaused, ResponseReceived, ScreencastShot, SessionGone, TargetChanged, TargetGone,
+    AttachedEvent, ChooserOpened, Dialog, DragIntercepted, FrameNamed, FrameNavigated, RequestPaused,
+    ResponseReceived, ScreencastShot, SessionGone, TargetChanged, TargetGone,
 };
 use crate::appearance::Appearance;
 use crate::connection::{Connection, Event, Gone, Listener};
+use crate::download;
 use crate::notice::Notice;
 use crate::policy;
 use crate::reference::TabId;
 use crate::screencast::Shot;
 use crate::session::Session;
 use crate::state::{Attached, Hub, State, TABS_MAX};
-use crate::tab::{
-    DialogInfo, DownloadNote, DownloadState, FrameState, Leaving, OpenDialog, TEXT_CHARS_MAX, Tab, cut,
-};
+use crate::tab::{DialogInfo, FrameState, Leaving, OpenDialog, TEXT_CHARS_MAX, Tab, cut};
 
 /// How long a popup that is turned away may go without a request before it is closed.
 const TURN_AWAY_WAIT: Duration = Duration::from_millis(500);
@@ -80,8 +79,12 @@ impl Observer {
             }
             ("Inspector.targetCrashed", Some(session)) => self.crashed(connection, session),
             ("Browser.downloadWillBegin", None) => {
-                let download: Download = serde_json::from_str(params)?;
-                self.hub.change(|state| state.note_download(refused(&download)));
+                let begins: download::WillBegin = serde_json::from_str(params)?;
+                self.hub.change(|state| download::begun(state, connection, begins));
+            }
+            ("Browser.downloadProgress", None) => {
+                let progress: download::Progress = serde_json::from_str(params)?;
+                self.hub.change(|state| download::progressed(state, &progress));
             }
             ("Fetch.requestPaused", Some(session)) => {
                 let paused: RequestPaused = serde_json::from_str(params)?;
@@ -462,16 +465,6 @@ fn frame_removed(state: &mut State, session: &str, frame: &str) {
     state.forget(|key| &*key.frame == frame);
     if let Some(tab) = state.tab_of(session).and_then(|id| state.tabs.get_mut(&id)) {
         tab.frames.remove(frame);
-    }
-}
-
-fn refused(download: &Download) -> DownloadNote {
-    // A name is text, never a path.
-    let name = download.suggested_filename.rsplit(['/', '\\']).next().unwrap_or_default();
-    DownloadNote {
-        suggested_name: cut(name, 200),
-        url: cut(&download.url, TEXT_CHARS_MAX),
-        state: DownloadState::Refused,
     }
 }
 

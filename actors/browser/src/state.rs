@@ -9,6 +9,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
+use crate::download::Downloads;
 use crate::handover::HandedOver;
 use crate::notice::Notices;
 use crate::observer::Target;
@@ -45,6 +46,7 @@ pub(crate) struct State {
     pub(crate) given: Vec<(NodeKey, HandedOver)>,
     pub(crate) downloads: VecDeque<(u64, DownloadNote)>,
     pub(crate) download_count: u64,
+    pub(crate) landing: Downloads,
     pub(crate) dialog_count: u64,
     pub(crate) popups_refused: u64,
     /// Pages that crashed since one was last loaded.

@@ -164,22 +164,32 @@ impl Tab {
     }
 }
 
-/// A download that was refused.
+/// A download that a page began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DownloadNote {
+    /// Its id: that of its receipt, if it gets one.
+    pub download_id: String,
     /// The name that the page suggests; never a path.
     pub suggested_name: String,
-    /// Where it would have come from.
+    /// Where it comes from.
     pub url: String,
-    /// What became of it: `refused`.
+    /// How it is.
     pub state: DownloadState,
+    /// So many bytes have come.
+    pub bytes: u64,
 }
 
-/// What became of a download.
+/// How a download is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DownloadState {
-    /// Not let in.
+    /// It is under way.
+    InProgress,
+    /// It came to its end, and goes into the quarantine.
+    Arrived,
+    /// It was cut before its end; nothing of it is kept.
+    Cancelled,
+    /// It was not let in; nothing of it is kept.
     Refused,
 }
 

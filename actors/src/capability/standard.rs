@@ -45,6 +45,48 @@ pub struct Picture {
     pub height: u32,
 }
 
+/// What pages of the Space downloaded, the newest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Downloads {
+    /// The newest.
+    pub downloads: Vec<DownloadReceipt>,
+    /// So many older ones are left out.
+    pub omitted: usize,
+}
+
+/// One download. Its bytes are not to be had before an operator has released it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DownloadReceipt {
+    /// Its id; `upload` takes it once it is released.
+    pub download_id: String,
+    /// `started`, `captured`, `refused`, `approved`, `released`, `rejected` or `expired`.
+    pub state: String,
+    /// What the page calls it; never a path.
+    pub suggested_filename: String,
+    /// Where it comes from.
+    pub url: String,
+    /// When it began.
+    pub started_at: String,
+    /// Its size, once it was captured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// SHA-256 of its bytes, lower-case hex.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// What its name says that it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claimed_media_type: Option<String>,
+    /// What its first bytes say that it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sniffed_media_type: Option<String>,
+    /// When it was captured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub captured_at: Option<String>,
+    /// Why it was not captured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_because: Option<String>,
+}
+
 /// A file that a task made.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct KeptFile {
@@ -95,6 +137,7 @@ fn rows() -> Vec<Result<Row, CatalogueError>> {
         row::<args::GetArgs, results::GetResult>("get", "Reads one thing of an element.", Standard, READS, json!({ "ref": "e4", "what": "attribute", "name": "href" })),
         row::<args::PageArgs, results::UrlResult>("get_url", "Says the address of the page.", Standard, READS, json!({})),
         row::<args::PageArgs, results::TitleResult>("get_title", "Says the title of the page.", Standard, READS, json!({})),
+        row::<args::TabListArgs, Downloads>("downloads", "Lists what pages of the Space downloaded, with receipts; an operator releases files.", Standard, READS, json!({})),
         row::<args::EvaluateArgs, results::EvaluateResult>("evaluate", "Runs a script in the page.", Trusted, SCRIPT, json!({ "expression": "document.title" })),
     ]
 }

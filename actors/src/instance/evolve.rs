@@ -31,7 +31,7 @@ pub fn evolve_recorded(mut state: InstanceState, recorded: &RecordedEvent) -> In
     let at = Place::from(recorded);
     match &recorded.event {
         Event::Instance(event) => evolve(state, event, at),
-        Event::Space(_) | Event::Workspace(_) | Event::Server(_) | Event::Unknown(_) => {
+        Event::Space(_) | Event::Workspace(_) | Event::Server(_) | Event::Download(_) | Event::Unknown(_) => {
             if let InstanceState::Registered(instance) = &mut state {
                 instance.note(at);
             }

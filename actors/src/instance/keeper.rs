@@ -275,6 +275,8 @@ pub(crate) fn runtime_spec(state: &InstanceState) -> Option<RuntimeSpec> {
         fence: holder.fence,
         // It stands in the Space's stream, and is read there at each start.
         environment: eventlog::event::environment::Environment::default(),
+        // The fleet knows it.
+        desk: crate::download::Desk::default(),
     })
 }
 

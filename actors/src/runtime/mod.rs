@@ -58,6 +58,8 @@ pub struct RuntimeSpec {
     pub fence: Fence,
     /// What its pages are told of the place that they are in.
     pub environment: Environment,
+    /// Where it hands in what pages download.
+    pub desk: crate::download::Desk,
 }
 
 /// One invocation.

@@ -51,7 +51,11 @@ pub fn evolve_recorded(state: SpaceState, recorded: &RecordedEvent) -> SpaceStat
     let at = Place::from(recorded);
     match &recorded.event {
         Event::Space(event) => evolve(state, event, at),
-        Event::Instance(_) | Event::Workspace(_) | Event::Server(_) | Event::Unknown(_) => noted(state, at),
+        Event::Instance(_)
+        | Event::Workspace(_)
+        | Event::Server(_)
+        | Event::Download(_)
+        | Event::Unknown(_) => noted(state, at),
     }
 }
 

@@ -46,7 +46,7 @@ pub fn evolve_recorded(mut state: WorkspaceState, recorded: &RecordedEvent) -> W
     let at = Place::from(recorded);
     match &recorded.event {
         Event::Workspace(event) => evolve(state, event, at),
-        Event::Space(_) | Event::Instance(_) | Event::Server(_) | Event::Unknown(_) => {
+        Event::Space(_) | Event::Instance(_) | Event::Server(_) | Event::Download(_) | Event::Unknown(_) => {
             if let WorkspaceState::Existing(workspace) = &mut state {
                 workspace.note(at);
             }

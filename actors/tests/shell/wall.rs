@@ -78,6 +78,7 @@ async fn start(folder: &std::path::Path, resolver: Rebinding, policy: NetworkPol
     let config = ChromiumConfig::default();
     let factory = ChromiumFactory::new(folder.to_owned(), config, Arc::new(SystemIds)).unwrap();
     let spec = RuntimeSpec {
+        desk: actors::download::Desk::default(),
         space: SpaceId::from_uuid(uuid::Uuid::from_u128(1)),
         instance: InstanceId::from_uuid(uuid::Uuid::from_u128(2)),
         kind: InstanceKind::Chromium,

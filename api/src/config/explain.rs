@@ -14,12 +14,17 @@ use crate::{checkpoints::CheckpointsConfig, limits::HttpConfig};
 const ALIKE_MIN: f64 = 0.84;
 
 /// Every whole number outside of the sections, with its range.
-pub(super) const RANGES: [(&str, RangeInclusive<u64>); 5] = [
+pub(super) const RANGES: [(&str, RangeInclusive<u64>); 10] = [
     ("instances", 0..=64),
     ("drain_seconds", 0..=600),
     ("idle_timeout_seconds", 10..=86_400),
     ("free_space_min_mib", 0..=1_048_576),
     ("browser_uid_base", 1_000..=4_000_000_000),
+    ("download_space_files_max", 1..=100_000),
+    ("download_space_mib_max", 1..=1_048_576),
+    ("download_workspace_day_mib_max", 1..=1_048_576),
+    ("download_stall_seconds", 1..=3_600),
+    ("download_quarantine_hours", 1..=8_760),
 ];
 
 /// Where a text is no TOML.

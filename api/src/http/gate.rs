@@ -23,11 +23,12 @@ use crate::{
 const BODY_MARGIN: Duration = Duration::from_secs(1);
 
 /// The routes that take parameters, all of them reads. Each refuses those that it does not know.
-const ROUTES_WITH_PARAMETERS: [&str; 9] = [
+const ROUTES_WITH_PARAMETERS: [&str; 10] = [
     "/browser-spaces",
     "/tasks",
     "/events",
     "/artifacts",
+    "/downloads",
     "/bindings",
     "/tokens",
     "/audit-trail",

@@ -17,6 +17,7 @@ mod body;
 pub(crate) mod connections;
 mod console;
 mod docs;
+pub(crate) mod downloads;
 mod events;
 pub(crate) mod evidence;
 mod exchange;
@@ -152,7 +153,11 @@ fn routes(app: App) -> Router {
         .route("/events", get(events::of_space))
         .route("/view", get(view::of_space))
         .route("/artifacts", get(artifacts::list))
-        .route("/artifacts/{artifact_id}", get(artifacts::bytes));
+        .route("/artifacts/{artifact_id}", get(artifacts::bytes))
+        .route("/downloads", get(downloads::list))
+        .route("/downloads/{guid}/release", post(downloads::release))
+        .route("/downloads/{guid}/reject", post(downloads::reject))
+        .route("/downloads/{guid}/content", get(downloads::content));
     let workspace = Router::new()
         .route("/browser-spaces", get(spaces::list).post(spaces::create))
         .nest("/browser-spaces/{space_id}", space)

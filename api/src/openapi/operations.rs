@@ -73,12 +73,17 @@ impl Operation {
     }
 }
 
+/// What keeps a download where it is.
+const RELEASE_REFUSES: &[Code] =
+    &[Code::DownloadGone, Code::DownloadTampered, Code::DownloadConflict, Code::StorageUnavailable];
+
 /// The groups of operations.
 pub(super) const TAGS: &[(&str, &str)] = &[
     ("Spaces", "An owner's exclusive hold of one browser."),
     ("Tasks", "One at a time, each invoking one capability."),
     ("Events", "What happened, in order, as a page or as a stream."),
     ("Artifacts", "Files that tasks made."),
+    ("Downloads", "Files that pages made the browser download: quarantined until a person releases them."),
     ("Instances", "Browsers that can be held."),
     ("Access", "Who may do what in a Workspace."),
     ("Server", "About the server itself."),
@@ -260,6 +265,56 @@ pub(super) const OPERATIONS: &[Operation] = &[
             "get_artifact",
             Reply::File,
             "Get an artifact's bytes",
+        )
+    },
+    Operation {
+        description: "Receipts of what pages made the browser download, the newest first. The bytes wait in a quarantine \
+                      until an operator releases them.",
+        parameters: &["limit", "cursor", "state"],
+        ..get(
+            space_path!("/downloads"),
+            "Downloads",
+            "list_downloads",
+            Reply::List("Download"),
+            "List a Space's downloads",
+        )
+    },
+    Operation {
+        description: "For operators. The bytes are read again and held against the receipt. The first approval stands: a \
+                      repeat answers with it and changes nothing.",
+        body: Some(("ReleaseDownload", true)),
+        answers: &[(200, "Released, now or before; `approval` says by whom.")],
+        refuses: RELEASE_REFUSES,
+        ..post(
+            space_path!("/downloads/{guid}/release"),
+            "Downloads",
+            "release_download",
+            Reply::One("Download"),
+            "Release a download",
+        )
+    },
+    Operation {
+        description: "For operators. The bytes are deleted.",
+        body: Some(("RejectDownload", true)),
+        answers: &[(200, "Rejected, now or before.")],
+        refuses: RELEASE_REFUSES,
+        ..post(
+            space_path!("/downloads/{guid}/reject"),
+            "Downloads",
+            "reject_download",
+            Reply::One("Download"),
+            "Reject a download",
+        )
+    },
+    Operation {
+        description: "Always an attachment. One range of bytes may be asked for.",
+        refuses: RELEASE_REFUSES,
+        ..get(
+            space_path!("/downloads/{guid}/content"),
+            "Downloads",
+            "get_download",
+            Reply::File,
+            "Get a released download's bytes",
         )
     },
     get(workspace_path!("/bindings"), "Access", "list_bindings", Reply::List("Binding"), "List bindings"),

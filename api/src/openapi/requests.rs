@@ -27,8 +27,26 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
                 }),
             ),
         ),
+        (
+            "ReleaseDownload",
+            object(&["declared_operator"], json!({ "declared_operator": declared_operator() })),
+        ),
+        (
+            "RejectDownload",
+            object(
+                &["declared_operator", "reason"],
+                json!({
+                    "declared_operator": declared_operator(),
+                    "reason": text(200, "Why it is not let out."),
+                }),
+            ),
+        ),
         ("Nothing", object(&[], json!({}))),
     ]
+}
+
+fn declared_operator() -> Value {
+    text(200, "Who you say that you are. Recorded beside the principal that your token names.")
 }
 
 fn create_space() -> Value {

@@ -113,14 +113,6 @@ pub(super) struct RequestPaused {
     pub(super) request_id: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Download {
-    pub(super) url: String,
-    #[serde(default)]
-    pub(super) suggested_filename: String,
-}
-
 /// `Input.dragIntercepted`: a native drag that the browser leaves to us.
 #[derive(Deserialize)]
 pub(super) struct DragIntercepted {

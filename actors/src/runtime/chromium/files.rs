@@ -1,10 +1,13 @@
 //! The files of a Space: those that its steps make, and those that pages are given from them.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use browser::{Browser, Call, Error, OutsideFile, args::UploadArgs, results::UploadResult};
 use eventlog::{
-    event::space::{ArtifactRecord, TaskError},
+    event::{
+        download::DownloadId,
+        space::{ArtifactRecord, TaskError},
+    },
     id::{ArtifactId, SpaceId},
 };
 use tracing::warn;
@@ -13,6 +16,7 @@ use crate::{
     artifact::{self, Limits, StoreError},
     capability::standard::KeptFile,
     clock::IdSource,
+    download::{Desk, ReleasedFile},
     space::failure::Failure,
 };
 
@@ -21,6 +25,7 @@ use crate::{
 pub(super) struct Files {
     pub(super) folder: PathBuf,
     pub(super) space: SpaceId,
+    pub(super) desk: Desk,
     pub(super) limits: Limits,
     pub(super) ids: Arc<dyn IdSource>,
 }
@@ -58,15 +63,34 @@ impl Files {
         args: &UploadArgs,
         call: &Call,
     ) -> Result<UploadResult, Error> {
+        let mut downloads = HashMap::new();
+        for (index, name) in (0..).zip(&args.files) {
+            if let Ok(id) = name.parse() {
+                downloads.insert(index, self.released(index, id).await?);
+            }
+        }
         let (folder, space, names) = (self.folder.clone(), self.space, args.files.clone());
         let found = tokio::task::spawn_blocking(move || {
             (0..)
                 .zip(&names)
-                .map(|(index, name)| find(&folder, space, index, name))
+                .map(|(index, name)| match downloads.remove(&index) {
+                    Some(released) => Ok(released),
+                    None => find(&folder, space, index, name),
+                })
                 .collect::<Result<Vec<_>, _>>()
         });
         let files = found.await.map_err(|_| Error::NotCopied)??;
         browser.upload(args, files, call).await
+    }
+
+    /// A download that a person let out; any other is none.
+    async fn released(&self, index: usize, id: DownloadId) -> Result<OutsideFile, Error> {
+        let ReleasedFile { file, receipt } = self.desk.released(id).await.ok_or_else(|| {
+            let message = format!("/files/{index}: there is no such released download in this Space");
+            Error::InvalidArgs { message }
+        })?;
+        let name = format!("{id}.{}", extension(&receipt.sniffed_media_type));
+        Ok(OutsideFile { name, file, bytes: receipt.bytes })
     }
 }
 
@@ -82,7 +106,8 @@ pub(super) fn described(record: &ArtifactRecord) -> KeptFile {
 
 fn find(folder: &std::path::Path, space: SpaceId, index: usize, name: &str) -> Result<OutsideFile, Error> {
     let missing = |what: &str| Error::InvalidArgs { message: format!("/files/{index}: {what}") };
-    let id: ArtifactId = name.parse().map_err(|_| missing("is no id of an artifact"))?;
+    let id: ArtifactId =
+        name.parse().map_err(|_| missing("is no id of an artifact or a released download"))?;
     let found = artifact::open(folder, space, id);
     let found = found.map_err(|_| missing("there is no such artifact in this Space"))?;
     let name = format!("{id}.{}", extension(&found.media_type));

@@ -1,7 +1,9 @@
 //! A Chromium of this machine: one process tree, one profile, one uid for each start of each Space.
 
+mod downloads;
 mod files;
 mod home;
+mod landing;
 mod notices;
 mod record;
 mod steps;
@@ -40,7 +42,9 @@ use tracing::{info, warn};
 
 pub use self::home::{Uninhabitable, habitable};
 use self::{
+    downloads::Intake,
     files::Files,
+    landing::LandingFolder,
     record::RuntimeRecord,
     steps::{Raw, StepError},
     uids::{Uid, Uids},
@@ -66,6 +70,8 @@ use crate::{
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 /// How long a start page may take before the browser counts as ready without it.
 const START_PAGE_WAIT: Duration = Duration::from_secs(10);
+/// How long an ended browser's last downloads may take to be captured.
+const INTAKE_WAIT: Duration = Duration::from_secs(10);
 /// How large a view is where the Space does not say, in CSS pixels.
 const VIEWPORT: (u32, u32) = (1280, 800);
 /// The longest message of an error.
@@ -128,18 +134,22 @@ impl RuntimeFactory for ChromiumFactory {
         };
         record.write(&path).map_err(|error| Self::refused(&error))?;
         let ids = uid.as_ref().map(|uid| (uid.number(), uid.number()));
+        let landing = LandingFolder::beside(&profile);
+        landing.make(ids.map(|(uid, _)| uid)).map_err(|error| Self::refused(&error))?;
         let launch = LaunchSpec {
             viewport: spec.environment.viewport.map_or(VIEWPORT, |size| (size.width, size.height)),
             appearance: appearance(&spec.environment),
             executable: self.config.executable.clone(),
             headless: spec.headless,
             allow_no_sandbox: self.config.allow_no_sandbox,
+            landing: Some(landing.spec()),
             ..LaunchSpec::new(profile, ids)
         };
         let (browser, wall) = match self.mason.launch(launch, spec.space, &spec.network_policy).await {
             Ok(walled) => walled,
             Err(error) => {
                 // A launch that failed leaves nothing behind, so its record has nothing to name.
+                landing.remove();
                 let _ = std::fs::remove_file(&path);
                 return Err(start_error(&error));
             }
@@ -160,7 +170,9 @@ impl RuntimeFactory for ChromiumFactory {
             network_namespace = wall.has_namespace,
             "Chromium started."
         );
-        Ok(Chromium::new(browser, wall, &spec, path, uid, self))
+        let chromium = Chromium::new(browser, wall, &spec, path, uid, self);
+        chromium.take_in(&spec, landing);
+        Ok(chromium)
     }
 
     async fn end_orphans(&self) -> std::io::Result<usize> {
@@ -250,6 +262,8 @@ struct Chromium {
     /// Whether it carries out what only the trusted bundle has.
     is_trusted: bool,
     secrets: Arc<Mutex<Secrets>>,
+    /// Takes in what is downloaded; ends with the browser.
+    intake: Mutex<Option<tokio::task::JoinHandle<()>>>,
     /// Given back when the browser is gone and this is dropped.
     uid: Mutex<Option<Uid>>,
 }
@@ -283,6 +297,7 @@ impl Chromium {
             files: Files {
                 folder: factory.data_dir.join(artifact::FOLDER),
                 space: spec.space,
+                desk: spec.desk.clone(),
                 limits: Limits {
                     bytes_max: factory.config.artifact_bytes_max,
                     space_bytes_max: factory.config.space_artifact_bytes_max,
@@ -292,8 +307,27 @@ impl Chromium {
             catalogue: standard(),
             is_trusted: spec.bundle == Bundle::Trusted && factory.config.allow_trusted,
             secrets: Arc::default(),
+            intake: Mutex::default(),
             uid: Mutex::new(uid),
         })
+    }
+
+    fn take_in(&self, spec: &RuntimeSpec, landing: LandingFolder) {
+        let redactor = Arc::new(self.redactor_source());
+        let intake = Intake::new(&self.browser, spec.desk.clone(), landing, spec.generation, redactor);
+        *self.intake.lock() = Some(intake.start(&self.browser));
+    }
+
+    /// What masks all that is known by then. It must not keep the browser.
+    fn redactor_source(&self) -> impl Fn() -> Redactor + Send + Sync + 'static {
+        let (secrets, browser) = (Arc::clone(&self.secrets), Arc::downgrade(&self.browser));
+        move || {
+            let mut secrets = secrets.lock();
+            match browser.upgrade() {
+                Some(browser) => secrets.redactor(&browser),
+                None => secrets.redactor.clone(),
+            }
+        }
     }
 
     async fn run(&self, step: &Step, call: Call) -> Outcome {
@@ -406,20 +440,19 @@ impl Runtime for Chromium {
 
     fn notices(&self) -> BoxStream<'static, Notice> {
         // A stream that nobody reads any more must not keep the browser.
-        let (secrets, browser) = (Arc::clone(&self.secrets), Arc::downgrade(&self.browser));
-        notices::of(self.browser.notices(), self.wall.reports(), move || {
-            let mut secrets = secrets.lock();
-            match browser.upgrade() {
-                Some(browser) => secrets.redactor(&browser),
-                None => secrets.redactor.clone(),
-            }
-        })
+        notices::of(self.browser.notices(), self.wall.reports(), self.redactor_source())
     }
 
     async fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.browser.shutdown(SHUTDOWN_GRACE).await;
         self.wall.remove().await;
+        let intake = self.intake.lock().take();
+        if let Some(intake) = intake
+            && tokio::time::timeout(INTAKE_WAIT, intake).await.is_err()
+        {
+            warn!("What a browser had downloaded was not all taken in.");
+        }
         match std::fs::remove_file(&self.record) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 warn!(%error, "The record of an ended runtime could not be removed.");

@@ -93,6 +93,7 @@ fn end_one(path: &Path) -> io::Result<usize> {
     };
     let mut ended = end_all(&record.profile)?;
     let late = || end_all(&record.profile).map(|count| ended += count);
+    super::landing::LandingFolder::beside(&record.profile).remove();
     match browser::remove_profile(&record.profile, late) {
         Ok(()) => fs::remove_file(path)?,
         // Every start has a folder of its own, so what is left takes room and nothing else; the next start tries again.

@@ -76,6 +76,7 @@ pub(super) async fn run(
         "get" => json(browser.get(&args(a)?, call).await?),
         "get_url" => json(browser.get_url(&args(a)?, call).await?),
         "get_title" => json(browser.get_title(&args(a)?, call).await?),
+        "downloads" => json(files.desk.receipts().await.map_err(|_| StepError::Shape("the downloads can't be read"))?),
         "evaluate" => json(browser.evaluate(&args(a)?, call).await?),
         _ => Err(StepError::Shape("this browser has no such capability")),
     }

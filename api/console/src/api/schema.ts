@@ -203,6 +203,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{workspace_id}/browser-spaces/{space_id}/downloads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a Space's downloads
+         * @description Receipts of what pages made the browser download, the newest first. The bytes wait in a quarantine until an operator releases them.
+         */
+        get: operations["list_downloads"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace_id}/browser-spaces/{space_id}/downloads/{guid}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Release a download
+         * @description For operators. The bytes are read again and held against the receipt. The first approval stands: a repeat answers with it and changes nothing.
+         */
+        post: operations["release_download"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace_id}/browser-spaces/{space_id}/downloads/{guid}/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reject a download
+         * @description For operators. The bytes are deleted.
+         */
+        post: operations["reject_download"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace_id}/browser-spaces/{space_id}/downloads/{guid}/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a released download's bytes
+         * @description Always an attachment. One range of bytes may be asked for.
+         */
+        get: operations["get_download"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{workspace_id}/bindings": {
         parameters: {
             query?: never;
@@ -689,6 +769,44 @@ export interface components {
              */
             newest: number;
         };
+        /** @description A download of a Space. Where its bytes lie is nobody's business. */
+        Download: {
+            /** @example 0191d2f4-7c1e-7a5b-8c3d-1f2e3d4c5b6a */
+            guid: string;
+            space_id: string;
+            workspace_id: string;
+            /** @description `started`, `captured`, `refused`, `approved`, `released`, `rejected` or `expired`. */
+            state: string;
+            /** @description Where it comes from, redacted. */
+            url: string;
+            /** @description What the page calls it: text, never a path. */
+            suggested_filename: string;
+            /** Format: date-time */
+            started_at: string;
+            /** Format: int64 */
+            bytes?: number | null;
+            /** @description Lower-case hex. */
+            sha256?: string | null;
+            /** @description What its name says that it is. */
+            claimed_media_type?: string | null;
+            /** @description What its first bytes say that it is. */
+            sniffed_media_type?: string | null;
+            /** Format: date-time */
+            captured_at?: string | null;
+            /** @description Why it was not captured. */
+            refused_because?: string | null;
+            approval?: null | components["schemas"]["DownloadApproval"];
+        };
+        /** @description Who let a download out. */
+        DownloadApproval: {
+            /** Format: date-time */
+            approved_at: string;
+            /** @description As the server authenticated them. */
+            authorized_principal: string;
+            authorized_principal_scope: string;
+            /** @description As they said. */
+            declared_operator: string;
+        };
         /** @description That a drain has begun. */
         Draining: {
             /** @description Always true. */
@@ -727,7 +845,7 @@ export interface components {
              * @description What happened.
              * @enum {string}
              */
-            kind: "opened" | "queued" | "started" | "completed" | "failed" | "cancel_requested" | "cancelled" | "close_requested" | "closed" | "faulted" | "recovered" | "dialog_opened" | "blocked" | "registered" | "reserved" | "released" | "runtime_starting" | "runtime_ready" | "runtime_lost" | "runtime_stopped" | "circuit_opened" | "circuit_closed" | "retired" | "workspace_created" | "token_issued" | "token_revoked" | "binding_granted" | "binding_revoked" | "booted" | "drain_started" | "stopped" | "repaired";
+            kind: "opened" | "queued" | "started" | "completed" | "failed" | "cancel_requested" | "cancelled" | "close_requested" | "closed" | "faulted" | "recovered" | "dialog_opened" | "blocked" | "registered" | "reserved" | "released" | "runtime_starting" | "runtime_ready" | "runtime_lost" | "runtime_stopped" | "circuit_opened" | "circuit_closed" | "retired" | "workspace_created" | "token_issued" | "token_revoked" | "binding_granted" | "binding_revoked" | "booted" | "drain_started" | "stopped" | "repaired" | "download_started" | "download_captured" | "download_refused" | "download_approved" | "download_released" | "download_rejected" | "download_expired";
             task_id?: string | null;
             /** @description What else is told about it, by kind. */
             payload: Record<string, never>;
@@ -1067,7 +1185,7 @@ export interface components {
          * @description A stable code. New ones may be added; treat an unknown one by its HTTP status and `retryable`.
          * @enum {string}
          */
-        ErrorCode: "unauthenticated" | "forbidden" | "workspace_not_found" | "space_not_found" | "instance_not_found" | "binding_not_found" | "task_not_found" | "token_not_found" | "artifact_not_found" | "route_not_found" | "method_not_allowed" | "browser_instance_in_use" | "instance_retired" | "space_closed" | "space_task_in_progress" | "space_in_error" | "no_live_view" | "request_id_conflict" | "invalid_request" | "capability_unknown" | "capability_not_granted" | "invalid_args" | "invalid_cursor" | "runtime_not_ready" | "overloaded" | "rate_limited" | "log_unavailable" | "shutting_down" | "outcome_unknown" | "corrupt_stream" | "internal" | "runtime_crashed" | "runtime_disconnected" | "task_timeout" | "interrupted" | "cancelled" | "element_not_found" | "stale_ref" | "element_not_actionable" | "navigation_failed" | "blocked_by_policy" | "dialog_open" | "tab_closed" | "tab_crashed" | "script_failed" | "no_file_chooser" | "cancel_timeout" | "runtime_stopped" | "result_too_large";
+        ErrorCode: "unauthenticated" | "forbidden" | "workspace_not_found" | "space_not_found" | "instance_not_found" | "binding_not_found" | "task_not_found" | "token_not_found" | "artifact_not_found" | "download_gone" | "download_tampered" | "download_conflict" | "storage_unavailable" | "route_not_found" | "method_not_allowed" | "browser_instance_in_use" | "instance_retired" | "space_closed" | "space_task_in_progress" | "space_in_error" | "no_live_view" | "request_id_conflict" | "invalid_request" | "capability_unknown" | "capability_not_granted" | "invalid_args" | "invalid_cursor" | "runtime_not_ready" | "overloaded" | "rate_limited" | "log_unavailable" | "shutting_down" | "outcome_unknown" | "corrupt_stream" | "internal" | "runtime_crashed" | "runtime_disconnected" | "task_timeout" | "interrupted" | "cancelled" | "element_not_found" | "stale_ref" | "element_not_actionable" | "navigation_failed" | "blocked_by_policy" | "dialog_open" | "tab_closed" | "tab_crashed" | "script_failed" | "no_file_chooser" | "cancel_timeout" | "runtime_stopped" | "result_too_large";
         /** @description The body of every answer that is no success. */
         Error: {
             data: null;
@@ -1193,6 +1311,16 @@ export interface components {
             /** @description Also decode every event and replay every stream. Default: false. */
             deep?: boolean;
         };
+        ReleaseDownload: {
+            /** @description Who you say that you are. Recorded beside the principal that your token names. */
+            declared_operator: string;
+        };
+        RejectDownload: {
+            /** @description Who you say that you are. Recorded beside the principal that your token names. */
+            declared_operator: string;
+            /** @description Why it is not let out. */
+            reason: string;
+        };
         Nothing: Record<string, never>;
     };
     responses: {
@@ -1218,6 +1346,8 @@ export interface components {
         task_id: string;
         /** @description The artifact. */
         artifact_id: string;
+        /** @description The download: a UUID, in lower case and with hyphens. */
+        guid: string;
         /** @description The browser instance. */
         instance_id: string;
         /** @description The binding. */
@@ -1230,6 +1360,8 @@ export interface components {
         cursor: string;
         /** @description Only Spaces that stand like this. */
         status: "idle" | "running" | "error" | "closed";
+        /** @description Only downloads that are so. */
+        state: "started" | "captured" | "refused" | "approved" | "released" | "rejected" | "expired";
         /** @description Only entries about this Space. */
         space: string;
         /** @description Only entries of this principal. */
@@ -2571,6 +2703,451 @@ export interface operations {
                 };
             };
             /** @description Codes: overloaded. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    list_downloads: {
+        parameters: {
+            query?: {
+                /** @description Entries of a page: 20 where not given, 100 for events. */
+                limit?: components["parameters"]["limit"];
+                /** @description The `next` of the page before. */
+                cursor?: components["parameters"]["cursor"];
+                /** @description Only downloads that are so. */
+                state?: components["parameters"]["state"];
+            };
+            header?: never;
+            path: {
+                /** @description The Workspace. */
+                workspace_id: components["parameters"]["workspace_id"];
+                /** @description The Space. */
+                space_id: components["parameters"]["space_id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    traceparent: components["headers"]["traceparent"];
+                    "x-log-position": components["headers"]["x-log-position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Download"][];
+                        /** @description Asks for the rest, where there is one. Opaque. */
+                        next: string | null;
+                    };
+                };
+            };
+            /** @description Codes: unauthenticated. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: forbidden. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: workspace_not_found, space_not_found. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: invalid_request. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: rate_limited. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: internal. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: overloaded. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    release_download: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The Workspace. */
+                workspace_id: components["parameters"]["workspace_id"];
+                /** @description The Space. */
+                space_id: components["parameters"]["space_id"];
+                /** @description The download: a UUID, in lower case and with hyphens. */
+                guid: components["parameters"]["guid"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReleaseDownload"];
+            };
+        };
+        responses: {
+            /** @description Released, now or before; `approval` says by whom. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    traceparent: components["headers"]["traceparent"];
+                    "x-log-position": components["headers"]["x-log-position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Download"];
+                    };
+                };
+            };
+            /** @description Codes: unauthenticated. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: forbidden. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: workspace_not_found, space_not_found, download_gone. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: download_tampered, download_conflict. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: invalid_request. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: rate_limited. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: internal. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: overloaded, log_unavailable, shutting_down, storage_unavailable. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: outcome_unknown. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    reject_download: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The Workspace. */
+                workspace_id: components["parameters"]["workspace_id"];
+                /** @description The Space. */
+                space_id: components["parameters"]["space_id"];
+                /** @description The download: a UUID, in lower case and with hyphens. */
+                guid: components["parameters"]["guid"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RejectDownload"];
+            };
+        };
+        responses: {
+            /** @description Rejected, now or before. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    traceparent: components["headers"]["traceparent"];
+                    "x-log-position": components["headers"]["x-log-position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["Download"];
+                    };
+                };
+            };
+            /** @description Codes: unauthenticated. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: forbidden. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: workspace_not_found, space_not_found, download_gone. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: download_tampered, download_conflict. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: invalid_request. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: rate_limited. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: internal. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: overloaded, log_unavailable, shutting_down, storage_unavailable. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: outcome_unknown. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    get_download: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Wait (at most 2 s) until this position is known, else 503. */
+                "x-min-position"?: components["parameters"]["x-min-position"];
+            };
+            path: {
+                /** @description The Workspace. */
+                workspace_id: components["parameters"]["workspace_id"];
+                /** @description The Space. */
+                space_id: components["parameters"]["space_id"];
+                /** @description The download: a UUID, in lower case and with hyphens. */
+                guid: components["parameters"]["guid"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As asked. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["x-request-id"];
+                    traceparent: components["headers"]["traceparent"];
+                    "x-log-position": components["headers"]["x-log-position"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
+                };
+            };
+            /** @description Codes: unauthenticated. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: forbidden. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: workspace_not_found, space_not_found, download_gone. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: download_tampered, download_conflict. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: invalid_request. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: rate_limited. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: internal. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Codes: overloaded, storage_unavailable. */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -3,9 +3,11 @@
 
 use eventlog::event::instance::LossReason;
 use eventlog::{
-    Event, InstanceEvent, Principal, RecordedEvent, ServerEvent, SpaceEvent, StreamId, WorkspaceEvent,
+    DownloadEvent, Event, InstanceEvent, Principal, RecordedEvent, ServerEvent, SpaceEvent, StreamId,
+    WorkspaceEvent,
     event::{
         UnknownEvent,
+        download::{Approval, Receipt},
         space::{CancelReason, CloseReason},
     },
     id::TaskId,
@@ -103,7 +105,8 @@ impl EventBody {
 
 /// Every kind that an event may have, of all streams.
 pub(crate) fn kinds() -> impl Iterator<Item = &'static str> {
-    [SpaceEvent::KINDS, InstanceEvent::KINDS, WorkspaceEvent::KINDS, ServerEvent::KINDS]
+    let downloads = DownloadEvent::KINDS;
+    [SpaceEvent::KINDS, InstanceEvent::KINDS, WorkspaceEvent::KINDS, ServerEvent::KINDS, downloads]
         .into_iter()
         .flatten()
         .copied()
@@ -130,11 +133,63 @@ fn payload(recorded: &RecordedEvent) -> (Option<TaskId>, Value) {
         Event::Instance(event) => (None, of_instance(event)),
         Event::Workspace(event) => (None, of_workspace(event, &recorded.stream)),
         Event::Server(event) => (None, of_server(event)),
+        Event::Download(event) => (None, of_download(event, &recorded.stream)),
         // Nobody here knows which of its fields may be shown.
         Event::Unknown(UnknownEvent { kind: _, schema, payload: _ }) => {
             (None, json!({ "unknown_schema": schema }))
         }
     }
+}
+
+/// Nothing in these events says where bytes lie, so all of it may be shown.
+fn of_download(event: &DownloadEvent, stream: &StreamId) -> Value {
+    let mut payload = match event {
+        DownloadEvent::Started { download: _, url, suggested_filename, workspace, generation } => json!({
+            "url": url, "suggested_filename": suggested_filename, "workspace_id": workspace, "generation": generation
+        }),
+        DownloadEvent::Captured { download: _, receipt } => {
+            let Receipt {
+                url,
+                suggested_filename,
+                bytes,
+                sha256,
+                claimed_media_type,
+                sniffed_media_type,
+                workspace,
+                captured_at,
+            } = &**receipt;
+            json!({
+                "url": url, "suggested_filename": suggested_filename, "bytes": bytes, "sha256": sha256,
+                "claimed_media_type": claimed_media_type, "sniffed_media_type": sniffed_media_type,
+                "workspace_id": workspace, "captured_at": captured_at.to_rfc3339()
+            })
+        }
+        DownloadEvent::Refused { download: _, reason, bytes } => json!({ "reason": reason, "bytes": bytes }),
+        DownloadEvent::Approved { download: _, approval } => {
+            let Approval {
+                sha256,
+                bytes,
+                approved_at,
+                authorized_principal,
+                authorized_principal_scope,
+                declared_operator,
+            } = &**approval;
+            json!({
+                "sha256": sha256, "bytes": bytes, "approved_at": approved_at.to_rfc3339(),
+                "authorized_principal": authorized_principal,
+                "authorized_principal_scope": authorized_principal_scope, "declared_operator": declared_operator
+            })
+        }
+        DownloadEvent::Rejected { download: _, reason, declared_operator } => {
+            json!({ "reason": reason, "declared_operator": declared_operator })
+        }
+        DownloadEvent::Released { download: _ } | DownloadEvent::Expired { download: _ } => json!({}),
+    };
+    payload["guid"] = event.download().to_string().into();
+    if let StreamId::Downloads(space) = stream {
+        payload["space_id"] = space.to_string().into();
+    }
+    payload
 }
 
 fn of_space(event: &SpaceEvent, recorded: &RecordedEvent) -> (Option<TaskId>, Value) {
@@ -245,7 +300,9 @@ fn of_workspace(event: &WorkspaceEvent, stream: &StreamId) -> Value {
     match event {
         WorkspaceEvent::Created {} => match stream {
             StreamId::Workspace(workspace) => json!({ "workspace_id": workspace }),
-            StreamId::Space(_) | StreamId::Instance(_) | StreamId::Server => json!({}),
+            StreamId::Space(_) | StreamId::Instance(_) | StreamId::Server | StreamId::Downloads(_) => {
+                json!({})
+            }
         },
         WorkspaceEvent::TokenIssued { token, hash: _, role, owner_id, all_workspaces, expires_at } => json!({
             "token_id": token,
